@@ -1,0 +1,52 @@
+#include "base/files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace fivefold {
+namespace {
+
+class Files : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = testing::TempDir() + "/files_test";
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  Path folder_;
+};
+
+TEST_F(Files, WrittenFileIsReadBack) {
+  ASSERT_TRUE(write_file(folder_ / "a", "hello"));
+  EXPECT_EQ(read_file(folder_ / "a").value(), "hello");
+  EXPECT_EQ(MappedFile::open(folder_ / "a")->bytes().size(), 5u);
+}
+
+TEST_F(Files, UncommittedFileLeavesTheOldOne) {
+  ASSERT_TRUE(write_file(folder_ / "a", "old"));
+  {
+    auto file = DurableFile::create(folder_ / "a");
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(file->write("new"));
+  }
+  EXPECT_EQ(read_file(folder_ / "a").value(), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(Files, MissingFilesAndFoldersAreNamed) {
+  EXPECT_EQ(read_file(folder_ / "none").error().code, Error::Code::invalid_input);
+  EXPECT_EQ(read_file(folder_).error().code, Error::Code::invalid_input);
+  const auto file = DurableFile::create(folder_ / "no" / "such" / "a");
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.error().code, Error::Code::io);
+}
+
+TEST_F(Files, EmptyFileMapsToNothing) {
+  ASSERT_TRUE(write_file(folder_ / "a", ""));
+  EXPECT_TRUE(MappedFile::open(folder_ / "a")->bytes().empty());
+}
+
+}  // namespace
+}  // namespace fivefold

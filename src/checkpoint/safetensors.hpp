@@ -1,0 +1,55 @@
+#pragma once
+// Hugging Face's safetensors: an 8-byte header length, a JSON header, then the tensors' bytes.
+// Source: the format's own description (huggingface/safetensors README).
+
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/files.hpp"
+#include "tensor/view.hpp"
+
+namespace fivefold::checkpoint {
+
+// One tensor of a file, still on disk (mapped).
+struct StoredTensor {
+  std::string dtype;            // "F32", "F64", "BF16", "F16", "I64", …
+  std::vector<int64_t> shape;
+  std::span<const std::byte> bytes;
+  int64_t count() const;
+};
+
+// A mapped file whose header was checked whole: lengths within the file, offsets in order without
+// gaps or overlaps, byte counts equal to shape times dtype.
+// Errors   invalid_input with the file, the tensor and what is wrong (truncated, foreign, a header
+//          longer than the file, duplicate names).
+class SafetensorsFile {
+ public:
+  static Result<SafetensorsFile> open(const Path& path);
+  static Result<SafetensorsFile> parse(std::span<const std::byte> bytes, const std::string& name);
+  const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  MappedFile file_;
+  std::map<std::string, StoredTensor> tensors_;
+  std::map<std::string, std::string> metadata_;
+};
+
+struct TensorToStore {
+  std::string name;
+  ConstView view;               // f32, f64, bf16, i32, i64; flat
+  std::vector<int64_t> shape;   // as it is to be written (any rank)
+};
+
+// Writes all tensors, in the order given, durably (DurableFile): the old file or the new one.
+// Errors   io.
+Status write_safetensors(const Path& path, std::span<const TensorToStore> tensors,
+                         const std::map<std::string, std::string>& metadata);
+
+// Copies (and converts: F32, F64, BF16, F16 to f32, f64, bf16) a stored tensor's elements into `to`.
+// Errors   invalid_input: element counts differ, unknown dtype, or a value that is NaN or Inf.
+Status read_into(const StoredTensor& from, const std::string& name, View to);
+
+}  // namespace fivefold::checkpoint
