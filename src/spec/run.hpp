@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.hpp"
@@ -115,6 +116,10 @@ struct RunSpec {
 // Errors   invalid_input; the message has one line for each fault:
 //          file:line: key = value: reason; nearest legal value or remedy
 Result<RunSpec> load_run(const std::string& path, const std::vector<std::string>& overrides);
+
+// The same from text (a checkpoint carries its run file); `name` stands for the file in messages.
+Result<RunSpec> parse_run(std::string_view toml, const std::string& name,
+                          const std::vector<std::string>& overrides);
 
 // The effective file, every key with its value, as TOML that load_run takes back to the same values.
 std::string to_toml(const RunSpec& run);
