@@ -23,6 +23,13 @@ struct RopeScaling {
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
 
+// DeepSeek-V3's frequency scaling; described only. Source: the "yarn" rope_scaling of its config.json.
+struct YarnScaling {
+  double factor = 40, beta_fast = 32, beta_slow = 1, mscale = 1, mscale_all_dim = 1;
+  int64_t original_max_position_embeddings = 4096;
+  friend bool operator==(const YarnScaling&, const YarnScaling&) = default;
+};
+
 struct MoeSpec {
   int64_t num_experts = 0, top_k = 0, moe_hidden_dim = 0, num_shared_experts = 0;
   int64_t first_dense_layers = 0;  // DeepSeek: that many leading layers stay dense
@@ -30,6 +37,7 @@ struct MoeSpec {
   bool router_bias = false;  // DeepSeek's e_score_correction_bias, one per expert
   std::string score_func = "softmax";
   double route_scale = 1;
+  bool normalize_top_k = true;  // the chosen experts' weights sum to route_scale
   friend bool operator==(const MoeSpec&, const MoeSpec&) = default;
 };
 
@@ -56,6 +64,7 @@ struct ModelSpec {
   Positions positions = Positions::rope;
   double rope_theta = 10000;
   std::optional<RopeScaling> rope_scaling;
+  std::optional<YarnScaling> yarn;  // excludes rope_scaling
   Mlp mlp = Mlp::swiglu;
   bool tied_embeddings = false;
   bool qkv_bias = false;        // Qwen 2
@@ -67,6 +76,7 @@ struct ModelSpec {
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
   int64_t num_mtp_layers = 0;   // DeepSeek-V3's multi-token prediction layers
+  double init_std = 0.02;       // of the normal that matrices start from
 
   int64_t q_dim() const { return num_heads * head_dim; }
   int64_t kv_dim() const { return num_kv_heads * head_dim; }
@@ -98,7 +108,10 @@ struct ParameterSpec {
 
 // All parameters, in the order of a forward pass: embedding, layers, final norm, head. Within a
 // layer q, k, v are neighbours, and so are gate and up: one product computes each group.
-// A tied head is not listed twice.
+// A tied head is not listed twice. Matrices (embeddings too) decay, vectors do not. Matrices start
+// normal with deviation init_std, those that write to the residual stream (o_proj, down_proj) with
+// init_std / sqrt(2 * num_layers); norms start at one, biases at zero.
+// Requires a model that validate_model accepts (its bounds keep counts within int64).
 std::vector<ParameterSpec> parameters_of(const ModelSpec& model);
 
 // Parameter counts, in all and (for MoE) used per token.
@@ -115,6 +128,10 @@ Result<ModelSpec> load_model(const std::string& preset_or_path);
 
 // Names of the presets shipped in configs/models.
 std::vector<std::string> preset_names();
+
+// Whether the values can be a model: ranges, divisibility, and what each architecture has.
+// Errors   invalid_input, one line for each fault.
+Status validate_model(const ModelSpec& model);
 
 // "llama", "gpt2", …
 std::string name_of(Architecture architecture);

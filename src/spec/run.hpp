@@ -37,6 +37,7 @@ struct TrainingSpec {
   int64_t global_batch_size = 0;    // sequences; 0: micro_batch_size x data-parallel ranks
   int64_t seq_len = 0;
   int64_t steps = 0;
+  int64_t gradient_accumulation_steps = 0;  // 0: derived; else checked against the batch sizes
   double max_norm = 1.0;            // 0: no clipping
   std::string mixed_precision_param = "float32";   // parameters and activations: float32 | bfloat16 | float64
   std::string mixed_precision_reduce = "float32";  // gradients; float64 with float64 parameters
@@ -120,6 +121,17 @@ Result<RunSpec> load_run(const std::string& path, const std::vector<std::string>
 // The same from text (a checkpoint carries its run file); `name` stands for the file in messages.
 Result<RunSpec> parse_run(std::string_view toml, const std::string& name,
                           const std::vector<std::string>& overrides);
+
+// The same from text already read; `file` names it in messages.
+Result<RunSpec> parse_run(std::string_view text, const std::string& file,
+                          const std::vector<std::string>& overrides);
+
+// Whether `train` can perform the run: a dense model and some data.
+// Errors   invalid_input, one line for each obstacle.
+Status check_trainable(const RunSpec& run);
+
+// Every key with type, default, range and meaning, as Markdown: docs/run_file.md.
+std::string run_file_reference();
 
 // The effective file, every key with its value, as TOML that load_run takes back to the same values.
 std::string to_toml(const RunSpec& run);
