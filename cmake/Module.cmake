@@ -46,6 +46,7 @@ function(module name)
 
   if(FIVEFOLD_TESTS AND tests)
     add_executable(${target}_test ${tests})
+    add_dependencies(unit_tests ${target}_test)
     target_link_libraries(${target}_test PRIVATE ${target} GTest::gtest_main GTest::gmock)
     foreach(dep IN LISTS M_TEST_DEPS)
       string(REPLACE "/" "_" dep_target ${dep})

@@ -11,4 +11,7 @@ if(FIVEFOLD_SANITIZE)
                       -fno-sanitize-recover=all)
   add_link_options(-fsanitize=${FIVEFOLD_SANITIZE})
 endif()
+if(FIVEFOLD_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)  # coverage of our code guides the fuzzers
+endif()
 find_package(Threads REQUIRED)
