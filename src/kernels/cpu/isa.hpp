@@ -1,7 +1,16 @@
 #pragma once
 
 #if defined(__x86_64__)
+// g++ 12 warns of the intentionally undefined operands inside its own header (GCC PR 105593).
+#if !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <immintrin.h>
+#if !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
 #endif
 
 #include <algorithm>
