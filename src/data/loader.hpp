@@ -38,8 +38,16 @@ class Loader {
   virtual int64_t samples(Split split) const = 0;  // in one epoch
   virtual int64_t tokens(Split split) const = 0;
   virtual const Tokenizer& tokenizer() const = 0;
+  // The text behind the split's tokens, all sources one after the other: what a baseline is
+  // computed on (ngram.hpp). Errors: invalid_input where the loader has none.
+  virtual Result<std::string> text(Split split) const;
 };
 
+// A window of seq_len + 1 tokens is one sample and the next begins seq_len further on; what is left
+// at the end of a source is not used. Sources are mixed by weight, and each starts its next epoch
+// when its samples are used up. The validation split is a tail of whole documents (of a source that
+// is one document: of its tokens), or validation_path.
+//
 // Opens (and where needed tokenises, once, into the cache folder) all sources of the run.
 // Errors   invalid_input: missing or empty text, a token outside vocab_size, fewer tokens than one
 //          sequence, a damaged file; io: the cache folder cannot be written.

@@ -24,6 +24,14 @@ class Tokenizer {
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   // How many bytes of text the token stands for (0 for special ones): bits per byte needs it.
   virtual int32_t byte_length(int32_t id) const = 0;
+  // The ids of text that goes on after other text of the same document, such as a response after
+  // its prompt: differs from `encode` where that puts something before a text (prefix_bytes).
+  virtual std::vector<int32_t> encode_continuation(std::string_view text) const {
+    return encode(text);
+  }
+  // Bytes that `encode` puts before a text on its own account and byte_length of the first token
+  // counts; `decode` takes them off again. 1 for Llama's SentencePiece models (a space).
+  virtual int32_t prefix_bytes() const { return 0; }
   // Identifies the mapping, so cached tokens of another tokenizer are not taken for this one's.
   virtual uint64_t fingerprint() const = 0;
 };
