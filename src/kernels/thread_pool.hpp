@@ -28,6 +28,9 @@ class ThreadPool {
   void parallel_for(int64_t count, int64_t grain,
                     const std::function<void(int64_t begin, int64_t end)>& body);
 
+  // Inside a body of run only, and by every thread of the pool: returns once all have called it.
+  void barrier();
+
  private:
   struct State;
   int threads_;
