@@ -10,7 +10,10 @@
 namespace fivefold::checkpoint {
 
 // Fills every parameter from the folder (or single .safetensors file) at `path`.
-// Errors   invalid_input: a tensor missing, left over, of another shape, or not finite; all listed.
+// Ignores  buffers that older files carry (rotary_emb.inv_freq; GPT-2's attn.bias, attn.masked_bias)
+//          and a tied lm_head.weight whose bits equal the embedding's.
+// Errors   invalid_input: tensors missing, left over, of another shape, or not finite, listed
+//          together (the first twenty). The parameters' contents are then unspecified.
 Status import_huggingface(const Path& path, const spec::ModelSpec& model, ParameterSet& parameters);
 
 struct ExportOptions {
@@ -19,6 +22,8 @@ struct ExportOptions {
 };
 // Writes config.json, the weights (sharded with an index when larger than max_shard_bytes) and a
 // copy of `tokenizer_path` when it names a file. Importing the result gives the same bits.
+// Errors   io; invalid_input: a weight that is not finite or too large for options.dtype, or a folder
+//          that holds weights which this export would leave beside its own.
 Status export_huggingface(const Path& folder, const spec::ModelSpec& model,
                           const ParameterSet& parameters, const ExportOptions& options,
                           const std::string& tokenizer_path);

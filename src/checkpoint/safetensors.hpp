@@ -2,8 +2,10 @@
 // Hugging Face's safetensors: an 8-byte header length, a JSON header, then the tensors' bytes.
 // Source: the format's own description (huggingface/safetensors README).
 
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,9 +32,12 @@ class SafetensorsFile {
   static Result<SafetensorsFile> parse(std::span<const std::byte> bytes, const std::string& name);
   const std::map<std::string, StoredTensor>& tensors() const { return tensors_; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  // Everything after the header: the tensors' bytes in the order of the file.
+  std::span<const std::byte> data() const { return data_; }
 
  private:
   MappedFile file_;
+  std::span<const std::byte> data_;
   std::map<std::string, StoredTensor> tensors_;
   std::map<std::string, std::string> metadata_;
 };
@@ -48,8 +53,29 @@ struct TensorToStore {
 Status write_safetensors(const Path& path, std::span<const TensorToStore> tensors,
                          const std::map<std::string, std::string>& metadata);
 
+// What the header says of one tensor.
+struct TensorHeader {
+  std::string name;
+  DType dtype = DType::f32;
+  std::vector<int64_t> shape;
+};
+
+// The same for tensors that are made one at a time (converted, transposed), so that a model is never
+// held twice: `make(i)` gives tensor i, valid until the next call.
+// Errors   io, or what `make` returns; the old file stays.
+Status write_safetensors(const Path& path, std::span<const TensorHeader> headers,
+                         const std::map<std::string, std::string>& metadata,
+                         const std::function<Result<ConstView>(size_t)>& make);
+
+// The format's name of a dtype ("F32", "BF16", …).
+std::string_view stored_name_of(DType dtype);
+
 // Copies (and converts: F32, F64, BF16, F16 to f32, f64, bf16) a stored tensor's elements into `to`.
-// Errors   invalid_input: element counts differ, unknown dtype, or a value that is NaN or Inf.
+// F16 and BF16 to f32 or f64 are exact; narrowing rounds to nearest, ties to even. I32 and I64 are
+// copied to their own kind.
+// Requires `to` contiguous.
+// Errors   invalid_input: element counts differ, unknown dtype, or a value that is NaN, Inf or too
+//          large for the narrower type, with its name and index.
 Status read_into(const StoredTensor& from, const std::string& name, View to);
 
 }  // namespace fivefold::checkpoint
