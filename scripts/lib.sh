@@ -28,13 +28,14 @@ install_missing() {
     as_root=(sudo "${as_root[@]}")
   fi
   say "Installing ${missing[*]}"
-  local install=("${as_root[@]}" apt-get install --yes --quiet --no-install-recommends "${missing[@]}")
+  local install=("${as_root[@]}" apt-get install --yes -qq -o Dpkg::Use-Pty=0
+                 --no-install-recommends "${missing[@]}")
   # A fresh image has no package lists at all; an old one may have lists that point nowhere.
   if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then
-    "${as_root[@]}" apt-get update --quiet
+    "${as_root[@]}" apt-get update -qq
     "${install[@]}"
   elif ! "${install[@]}"; then
-    "${as_root[@]}" apt-get update --quiet
+    "${as_root[@]}" apt-get update -qq
     "${install[@]}"
   fi
 }
