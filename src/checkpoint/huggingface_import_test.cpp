@@ -133,7 +133,8 @@ TEST_F(Import, IndexAndShardsMustAgree) {
   EXPECT_THAT(message(model, folder_), HasSubstr("lists \"x\" twice"));
   edit("{", "");
   EXPECT_THAT(message(model, folder_), HasSubstr("not JSON"));
-  edit("model-00002-of-00002", "model-00003-of-00002");
+  write_foreign_shards(folder_, weights, 2);
+  std::filesystem::remove(folder_ / "model-00002-of-00002.safetensors");
   EXPECT_THAT(message(model, folder_), HasSubstr("no such file"));
 }
 
