@@ -42,6 +42,7 @@ struct Case {
   std::vector<bool> weight = {};
   double flops = 0, bytes = 0;  // of a forward, in float32, for the timing table; 0: not timed
   bool gradient = true;         // small enough for finite differences
+  bool any_threads = false;     // promises the same bits at any number of threads
 };
 
 // One function an op family, each in its own file here.
