@@ -11,7 +11,6 @@
 
 #include "base/random.hpp"
 #include "base/text.hpp"
-#include "data/text_source.hpp"
 
 namespace fivefold::data {
 namespace {
@@ -98,22 +97,34 @@ Result<bool> is_text(const spec::DataSource& source) {
   return !fs::exists(source.path + ".bin", ignored);
 }
 
+TokenFileInfo info_of(const Tokenizer& tokenizer) {
+  TokenFileInfo info;
+  info.tokenizer = tokenizer.name();
+  info.tokenizer_fingerprint = tokenizer.fingerprint();
+  info.vocab_size = tokenizer.vocab_size();
+  info.end_of_text = tokenizer.end_of_text();
+  return info;
+}
+
+Status append_document(const Document& document, const Tokenizer& tokenizer, TokenWriter& writer) {
+  std::vector<int32_t> ids;
+  if (document.has_prompt) ids = tokenizer.encode(document.prompt);
+  const auto prompt_tokens = int64_t(ids.size());
+  const std::vector<int32_t> text = prompt_tokens > 0
+                                        ? tokenizer.encode_continuation(document.text)
+                                        : tokenizer.encode(document.text);
+  ids.insert(ids.end(), text.begin(), text.end());
+  if (tokenizer.end_of_text() >= 0) ids.push_back(tokenizer.end_of_text());
+  return writer.append(ids, prompt_tokens);
+}
+
 Result<int64_t> tokenize(const spec::DataSource& source, const Tokenizer& tokenizer,
                          TokenWriter& writer) {
   int64_t text_bytes = 0, documents = 0;
-  std::vector<int32_t> ids;
   TRY(read_documents(source, [&](const Document& document) -> Status {
-    ids.clear();
-    if (document.has_prompt) ids = tokenizer.encode(document.prompt);
-    const auto prompt_tokens = int64_t(ids.size());
-    const std::vector<int32_t> text = prompt_tokens > 0
-                                          ? tokenizer.encode_continuation(document.text)
-                                          : tokenizer.encode(document.text);
-    ids.insert(ids.end(), text.begin(), text.end());
-    if (tokenizer.end_of_text() >= 0) ids.push_back(tokenizer.end_of_text());
     text_bytes += int64_t(document.prompt.size() + document.text.size());
     ++documents;
-    return writer.append(ids, prompt_tokens);
+    return append_document(document, tokenizer, writer);
   }));
   if (documents == 0) return invalid_input("{}: is empty: no text to read", source.path);
   return text_bytes;
@@ -142,12 +153,9 @@ Result<TokenFile> cached_tokens(const spec::DataSource& source, const Tokenizer&
   if (std::optional<TokenFile> file = look_up(prefix, key)) return std::move(*file);
   TokenWriter writer =
       TRY(TokenWriter::create(prefix, TokenFormat::megatron, tokenizer.vocab_size()));
-  TokenFileInfo info{.tokenizer = tokenizer.name(),
-                     .tokenizer_fingerprint = tokenizer.fingerprint(),
-                     .vocab_size = tokenizer.vocab_size(),
-                     .end_of_text = tokenizer.end_of_text(),
-                     .text_bytes = TRY(tokenize(source, tokenizer, writer)),
-                     .made_from = key};
+  TokenFileInfo info = info_of(tokenizer);
+  info.text_bytes = TRY(tokenize(source, tokenizer, writer));
+  info.made_from = key;
   TRY(writer.finish(std::move(info)));
   return TokenFile::open(prefix.string(), TokenFormat::megatron);
 }

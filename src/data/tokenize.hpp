@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "data/text_source.hpp"
 #include "data/token_file.hpp"
 #include "data/token_writer.hpp"
 #include "data/tokenizer.hpp"
@@ -15,6 +16,12 @@ namespace fivefold::data {
 // Is `source` text, which must be tokenised, rather than tokens?
 // Errors   invalid_input: no such file; a format that is not known.
 Result<bool> is_text(const spec::DataSource& source);
+
+// What is known of a token file before it is written.
+TokenFileInfo info_of(const Tokenizer& tokenizer);
+
+// One document and the tokenizer's end of text.
+Status append_document(const Document& document, const Tokenizer& tokenizer, TokenWriter& writer);
 
 // Appends every document of `source` with the tokenizer's end of text. Returns the bytes of text.
 Result<int64_t> tokenize(const spec::DataSource& source, const Tokenizer& tokenizer,
