@@ -1,0 +1,58 @@
+#include <memory>
+#include <string>
+
+#include "base/quantity.hpp"
+#include "checkpoint/huggingface.hpp"
+#include "cli/commands.hpp"
+#include "train/loaded_model.hpp"
+#include "train/run_state.hpp"
+#include "checkpoint/store.hpp"
+
+namespace fivefold::cli {
+namespace {
+
+struct Options {
+  std::string from, to, tokenizer, dtype = "auto";
+  int64_t max_shard_mb = 5 << 10;
+};
+
+Result<std::optional<DType>> dtype_of(const std::string& name) {
+  if (name == "auto") return std::optional<DType>();
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
+    if (name == name_of(dtype)) return std::optional<DType>(dtype);
+  }
+  return invalid_input("--dtype {}: use auto, float32, bfloat16 or float64", name);
+}
+
+Status export_command(const Options& o) {
+  const std::optional<DType> dtype = TRY(dtype_of(o.dtype));
+  const std::unique_ptr<train::LoadedModel> loaded =
+      TRY(train::load_for_use(o.from, {.tokenizer = o.tokenizer, .dtype = dtype}));
+  TRY(make_folder(o.to));
+  TRY(checkpoint::export_huggingface(
+      o.to, loaded->spec, *loaded->parameters,
+      {.dtype = loaded->parameters->dtype(), .max_shard_bytes = o.max_shard_mb << 20},
+      loaded->tokenizer_path));
+  fmt::print("{}: {} parameters of {} as {}, for Hugging Face\n", o.to,
+             grouped(loaded->parameters->count()), loaded->source,
+             name_of(loaded->parameters->dtype()));
+  return {};
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+  CLI::App* command =
+      app.add_subcommand("export", "Write a trained model as a Hugging Face folder");
+  const auto o = std::make_shared<Options>();
+  command->add_option("MODEL", o->from, "Run folder or step-<n>.safetensors")->required();
+  command->add_option("FOLDER", o->to, "Where to write")->required();
+  command->add_option("--dtype", o->dtype, "auto (as trained), float32, bfloat16 or float64")
+      ->capture_default_str();
+  command->add_option("--max-shard-mb", o->max_shard_mb, "Split the weights into files of this size")
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
+  command->add_option("--tokenizer", o->tokenizer, "Tokenizer to put beside the weights");
+  command->callback([o, &action] { action = [o] { return export_command(*o); }; });
+}
+
+}  // namespace fivefold::cli

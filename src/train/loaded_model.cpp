@@ -1,0 +1,84 @@
+#include "train/loaded_model.hpp"
+
+#include "checkpoint/huggingface.hpp"
+#include "checkpoint/store.hpp"
+#include "train/run_state.hpp"
+
+namespace fivefold::train {
+namespace {
+
+DType parse_dtype(const std::string& name) {
+  if (name == "bfloat16") return DType::bf16;
+  if (name == "float64") return DType::f64;
+  return DType::f32;
+}
+
+// Builds parameters and model for `loaded.spec`.
+void build(LoadedModel& loaded, DType dtype) {
+  loaded.parameters = std::make_unique<ParameterSet>(
+      loaded.memory, spec::parameters_of(loaded.spec), dtype, false);
+  loaded.max_seq_len = loaded.spec.max_seq_len;
+  loaded.model = std::make_unique<model::Model>(
+      loaded.spec, *loaded.parameters, loaded.context,
+      model::keep_of(loaded.spec.num_layers, "none", "op"), loaded.max_seq_len, 0);
+}
+
+Status load_save(const Path& path, const LoadOptions& options, LoadedModel& loaded) {
+  const checkpoint::SafetensorsFile file = TRY(checkpoint::SafetensorsFile::open(path));
+  const SavedRun saved = TRY(read_saved_run(file, path.string()));
+  loaded.source = path.string();
+  loaded.spec = saved.run.model;
+  loaded.step = saved.state.step;
+  loaded.run = saved.run;
+  loaded.tokenizer_path = options.tokenizer.empty() ? saved.run.data.tokenizer : options.tokenizer;
+  build(loaded, options.dtype.value_or(parse_dtype(saved.run.training.mixed_precision_param)));
+  return read_parameters(file, path.string(), *loaded.parameters);
+}
+
+Status load_huggingface(const Path& path, const LoadOptions& options, LoadedModel& loaded) {
+  loaded.source = path.string();
+  loaded.spec = TRY(spec::load_model((path / "config.json").string()));
+  if (loaded.spec.moe || loaded.spec.mla) {
+    return invalid_input("{}: mixture-of-experts and latent-attention models can be counted, not run; "
+                         "use a dense model", path.string());
+  }
+  loaded.tokenizer_path = options.tokenizer.empty() ? path.string() : options.tokenizer;
+  build(loaded, options.dtype.value_or(DType::f32));
+  return checkpoint::import_huggingface(path, loaded.spec, *loaded.parameters);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LoadedModel>> load_for_use(const std::string& path,
+                                                  const LoadOptions& options) {
+  auto loaded = std::make_unique<LoadedModel>(options.threads);
+  const Path where(path);
+  std::error_code none;
+  if (!std::filesystem::exists(where, none)) {
+    return invalid_input("{}: no such file or folder; give a run's folder, a step-<n>.safetensors "
+                         "or a Hugging Face folder", path);
+  }
+  if (!std::filesystem::is_directory(where, none)) {
+    TRY(load_save(where, options, *loaded));
+  } else if (std::filesystem::exists(where / "config.json", none)) {
+    TRY(load_huggingface(where, options, *loaded));
+  } else {
+    Path folder = where;
+    if (std::filesystem::is_directory(where / "checkpoints", none)) folder /= "checkpoints";
+    const std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(folder));
+    if (saves.empty()) {
+      return invalid_input("{}: holds neither a saved step (step-<n>.safetensors) nor a Hugging Face "
+                           "config.json", folder.string());
+    }
+    TRY(load_save(saves.back().path, options, *loaded));
+  }
+  loaded->tokenizer = TRY(data::load_tokenizer(loaded->tokenizer_path));
+  if (loaded->tokenizer->vocab_size() > loaded->spec.vocab_size) {
+    return invalid_input("tokenizer {} has {} tokens, the model only {}; give the model's own with "
+                         "--tokenizer", loaded->tokenizer_path, loaded->tokenizer->vocab_size(),
+                         loaded->spec.vocab_size);
+  }
+  return loaded;
+}
+
+}  // namespace fivefold::train
