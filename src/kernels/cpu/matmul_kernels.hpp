@@ -6,6 +6,7 @@
 // strides were. Panels stand `panel_stride` elements apart; packing may write, and leave rubbish
 // in, the slack behind a panel.     Source  Goto & van de Geijn, 2008; Van Zee & van de Geijn, 2015.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "kernels/context.hpp"
@@ -27,6 +28,14 @@ struct PackArgs {
   int64_t panel_stride = 0;
 };
 
+// A block of memory that the next packing will read: fetched while this block is multiplied, or
+// the multiplying units would idle at memory's speed.
+struct Ahead {
+  const std::byte* from = nullptr;
+  int64_t stride = 0;  // bytes from row to row
+  int64_t rows = 0, row_bytes = 0;
+};
+
 // c[rows, columns] = (c +) a b (+ bias), with a and b packed; columns past the end of a panel are
 // computed and dropped.
 template <class T>
@@ -40,6 +49,7 @@ struct BlockArgs {
   int64_t c_stride = 0;
   bool add = false;
   const T* bias = nullptr;  // of the first column
+  Ahead ahead = {};
 };
 
 template <class Source>

@@ -106,7 +106,9 @@ void tile(const Tile<T>& t) {
   V sums[Rows][Vectors];
   UNROLL for (int i = 0; i < Rows; ++i) {
     UNROLL for (int v = 0; v < Vectors; ++v) sums[i][v] = R::zero();
-    __builtin_prefetch(t.c + i * t.c_stride, 1);
+    UNROLL for (int v = 0; v < Vectors; ++v) {
+      __builtin_prefetch(t.c + i * t.c_stride + v * R::width, 1);
+    }
     __builtin_prefetch(t.c + i * t.c_stride + Vectors * R::width - 1, 1);
   }
   const T *a = t.a, *b = t.b;
@@ -161,9 +163,33 @@ inline void tile_of(const Tile<T>& t, int64_t rows) {
   tile_of_rows<T, Rows>(t);
 }
 
+// Fetches a block line by line, a few lines at each call.
+class Fetcher {
+ public:
+  Fetcher(const Ahead& ahead, int64_t calls) : ahead_(ahead) {
+    const int64_t lines = ahead.rows * ((ahead.row_bytes + line - 1) / line);
+    a_call_ = (lines + calls - 1) / calls;
+  }
+  void fetch() {
+    for (int64_t n = 0; n < a_call_ && row_ < ahead_.rows; ++n) {
+      __builtin_prefetch(ahead_.from + row_ * ahead_.stride + at_, 0, 2);  // into level 2
+      at_ += line;
+      if (at_ < ahead_.row_bytes) continue;
+      at_ = 0;
+      ++row_;
+    }
+  }
+
+ private:
+  static constexpr int64_t line = 64;
+  Ahead ahead_;
+  int64_t a_call_ = 0, row_ = 0, at_ = 0;
+};
+
 template <class T>
 void multiply(const BlockArgs<T>& p) {
   constexpr int64_t nr = tile_vectors * Reg<T>::width;
+  Fetcher fetcher(p.ahead, ((p.columns + nr - 1) / nr) * ((p.rows + tile_rows - 1) / tile_rows));
   Tile<T> t{nullptr, p.b, p.depth, nullptr, p.c_stride, 0, p.add, nullptr};
   for (int64_t j = 0; j < p.columns; j += nr, t.b += p.b_panel_stride) {
     t.columns = std::min(nr, p.columns - j);
@@ -171,6 +197,7 @@ void multiply(const BlockArgs<T>& p) {
     t.c = p.c + j;
     t.a = p.a;
     for (int64_t i = 0; i < p.rows; i += tile_rows) {
+      fetcher.fetch();
       tile_of<T, tile_rows>(t, p.rows - i);
       t.a += p.a_panel_stride;
       t.c += tile_rows * p.c_stride;
@@ -261,6 +288,21 @@ inline void transpose_panel(const Source* from, int64_t stride, int64_t lanes, i
   transpose_some<Width>(from, stride, lanes, done, depth, to);
 }
 
+// Width contiguous lanes, widened.
+template <int Width, class Source, class T>
+inline void copy_lanes(const Source* from, T* to) {
+#if FIVEFOLD_ISA != 0
+  if constexpr (std::is_same_v<T, float>) {
+    int i = 0;
+    UNROLL for (; i + Vec::width <= Width; i += int(Vec::width)) Vec::load(from + i).store(to + i);
+    UNROLL for (; i + 4 <= Width; i += 4) _mm_storeu_ps(to + i, load4(from + i));
+    UNROLL for (; i < Width; ++i) to[i] = load(from[i]);
+    return;
+  }
+#endif
+  UNROLL for (int i = 0; i < Width; ++i) to[i] = T(load(from[i]));
+}
+
 // Whole panels whose lanes are contiguous: several at a time, because a row of one is less than a
 // cache line.
 template <int Width, class Source, class T>
@@ -269,15 +311,7 @@ inline void copy_panels(const PackArgs<Source>& p, int64_t first, int64_t count)
   T* to = p.to + first * p.panel_stride;
   for (int64_t k = 0; k < p.depth; ++k, from += p.stride, to += Width) {
     for (int64_t panel = 0; panel < count; ++panel) {
-      const Source* source = from + panel * Width;
-      T* target = to + panel * p.panel_stride;
-#if FIVEFOLD_ISA == 512
-      if constexpr (std::is_same_v<T, float> && Width % 16 == 0) {
-        UNROLL for (int i = 0; i < Width; i += 16) Vec::load(source + i).store(target + i);
-        continue;
-      }
-#endif
-      UNROLL for (int i = 0; i < Width; ++i) target[i] = T(load(source[i]));
+      copy_lanes<Width>(from + panel * Width, to + panel * p.panel_stride);
     }
   }
 }

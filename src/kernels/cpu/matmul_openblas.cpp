@@ -56,19 +56,6 @@ void multiply(Context& ctx, const detail::MatmulProblem& p) {
   });
 }
 
-// row_sums[m] += sum over k of op(a).
-template <class T>
-void add_row_sums(Context& ctx, const detail::MatmulProblem& p) {
-  const T* a = p.a.view.as<T>();
-  auto* sums = p.extras.row_sums.as<Accumulator<T>>();
-  const int64_t step = p.a.transposed ? 1 : p.a_stride, k_step = p.a.transposed ? p.a_stride : 1;
-  ctx.pool.parallel_for(p.m, 64, [&](int64_t begin, int64_t end) {
-    for (int64_t k = 0; k < p.k; ++k) {
-      for (int64_t m = begin; m < end; ++m) sums[m] += load(a[m * step + k * k_step]);
-    }
-  });
-}
-
 // A contiguous float32 copy of a bf16 view.
 Tensor widened(Context& ctx, const ConstView& view, int64_t stride) {
   const int64_t rows = view.rows(), columns = view.columns();
@@ -124,18 +111,9 @@ std::string_view openblas_core() { return openblas_get_corename(); }
 
 void detail::matmul_openblas(Context& ctx, const MatmulProblem& p) {
   switch (p.a.view.dtype) {
-    case DType::f32:
-      multiply<float>(ctx, p);
-      if (p.extras.row_sums) add_row_sums<float>(ctx, p);
-      return;
-    case DType::f64:
-      multiply<double>(ctx, p);
-      if (p.extras.row_sums) add_row_sums<double>(ctx, p);
-      return;
-    case DType::bf16:
-      multiply_bf16(ctx, p);
-      if (p.extras.row_sums) add_row_sums<bf16>(ctx, p);
-      return;
+    case DType::f32: return multiply<float>(ctx, p);
+    case DType::f64: return multiply<double>(ctx, p);
+    case DType::bf16: return multiply_bf16(ctx, p);
     default: CHECK(false, "matmul of {}", name_of(p.a.view.dtype));
   }
 }

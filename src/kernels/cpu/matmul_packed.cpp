@@ -126,7 +126,7 @@ class Product {
     meet();
     for (int64_t slab = 0; slab < cut_.slabs; ++slab) {
       const int64_t units = cut_.strips * cut_.parts;
-      for (int64_t u; (u = claim(2 * slab + 1)) < units;) unit(thread, slab, u);
+      for (int64_t u = claim(2 * slab + 1); u < units;) u = unit(thread, slab, u);
       if (slab + 1 == cut_.slabs) break;
       pack_shared(slab + 1);  // into the other buffer: others may still read this one
       meet();
@@ -198,31 +198,61 @@ class Product {
     }
   }
 
+  // What `pack` will read.
+  Ahead ahead(bool is_a, int64_t lane, int64_t lanes, int64_t block) const {
+    const MatmulOperand& from = is_a ? p_.a : p_.b;
+    const int64_t stride = is_a ? p_.a_stride : p_.b_stride;
+    const bool contiguous = is_a == from.transposed;
+    const int64_t k = block * cut_.depth, depth = depth_of(block);
+    constexpr auto size = int64_t(sizeof(Source));
+    const auto* first = static_cast<const std::byte*>(from.view.data);
+    if (contiguous) {
+      return {first + (k * stride + lane) * size, stride * size, depth, lanes * size};
+    }
+    return {first + (lane * stride + k) * size, stride * size, lanes, depth * size};
+  }
+  int64_t own_lanes(int64_t own) const {
+    return std::min(cut_.strip, (cut_.share_a ? p_.n : p_.m) - own);
+  }
+
   // One strip of the own operand by one part of the shared one, over the blocks of K of a slab.
-  void unit(int thread, int64_t slab, int64_t u) {
+  // Returns the unit to do next: it is claimed early, so that its operand can be fetched.
+  int64_t unit(int thread, int64_t slab, int64_t u) {
     const int64_t own = u / cut_.parts * cut_.strip, shared = u % cut_.parts * cut_.part;
-    const int64_t own_lanes = std::min(cut_.strip, (cut_.share_a ? p_.n : p_.m) - own);
+    const int64_t lanes = own_lanes(own);
+    int64_t next = 0;
     const int64_t shared_lanes = std::min(cut_.part, (cut_.share_a ? p_.m : p_.n) - shared);
     const int64_t shared_width = cut_.share_a ? kernels_.rows : kernels_.columns;
     T* own_panels = own_.flat<T>().data() + thread * own_.shape()[1];
 
     const int64_t row = cut_.share_a ? shared : own, column = cut_.share_a ? own : shared;
     BlockArgs<T> args;
-    const int64_t rows = cut_.share_a ? shared_lanes : own_lanes;
-    args.columns = cut_.share_a ? own_lanes : shared_lanes;
+    const int64_t rows = cut_.share_a ? shared_lanes : lanes;
+    args.columns = cut_.share_a ? lanes : shared_lanes;
     args.a_panel_stride = cut_.share_a ? shared_panel_ : own_panel_;
     args.b_panel_stride = cut_.share_a ? own_panel_ : shared_panel_;
     T* c = target(thread, row, column, args.c_stride);
     for (int64_t block = first_block(slab); block < last_block(slab); ++block) {
-      pack(!cut_.share_a, own, own_lanes, block, own_panels, own_panel_,
+      pack(!cut_.share_a, own, lanes, block, own_panels, own_panel_,
            p_.extras.row_sums && shared == 0);
       const T* shared_panels = shared_block(block) + shared / shared_width * shared_panel_;
       args.depth = depth_of(block);
       args.add = block > 0 || (p_.extras.write == Write::accumulate && !narrow_);
       args.bias = block == 0 && wide_bias_ ? wide_bias_.flat<T>().data() + column : nullptr;
       args.b = cut_.share_a ? own_panels : shared_panels;
+      Ahead ahead_of;
+      if (block + 1 < last_block(slab)) {
+        ahead_of = ahead(!cut_.share_a, own, lanes, block + 1);
+      } else {
+        next = claim(2 * slab + 1);
+        const int64_t next_own = next / cut_.parts * cut_.strip;
+        if (next < cut_.strips * cut_.parts) {
+          ahead_of = ahead(!cut_.share_a, next_own, own_lanes(next_own), first_block(slab));
+        }
+      }
       for (int64_t i = 0; i < rows; i += cut_.step) {
         args.rows = std::min(cut_.step, rows - i);
+        args.ahead = share_of(ahead_of, i, args.rows, rows);
         args.a = (cut_.share_a ? shared_panels : own_panels) +
                  i / kernels_.rows * args.a_panel_stride;
         args.c = c + i * args.c_stride;
@@ -232,6 +262,13 @@ class Product {
     if (narrow_ && slab + 1 == cut_.slabs) {
       narrow(c, args.c_stride, row, rows, column, args.columns);
     }
+    return next;
+  }
+
+  // The rows of `all` that fall to `count` of `total` steps.
+  static Ahead share_of(const Ahead& all, int64_t from, int64_t count, int64_t total) {
+    const int64_t begin = all.rows * from / total, end = all.rows * (from + count) / total;
+    return {all.from + begin * all.stride, all.stride, end - begin, all.row_bytes};
   }
 
   // Where element (row, column) of C is summed.
