@@ -12,7 +12,7 @@ bool under_mpi();
 // Errors   io when MPI cannot be initialised with thread support.
 Result<std::unique_ptr<Communicator>> mpi_world(const Options& options);
 
-// Ranks of this launch that run on this machine.
+// Ranks of this launch that run on this machine. Known after mpi_world; 1 before.
 int mpi_local_ranks();
 
 }  // namespace fivefold::comm
