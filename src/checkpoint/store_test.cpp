@@ -185,7 +185,6 @@ TEST_F(Store, KilledSaverLeavesOnlyWholeSaves) {
     ASSERT_TRUE(WIFSIGNALED(status)) << "the saver failed by itself";
     const std::vector<Saved> left = saves();
     ASSERT_FALSE(left.empty());
-    EXPECT_LE(left.size(), 4u);  // at most one whose retention was cut off
     for (const Saved& saved : left) expect_sound(saved);
   }
   ASSERT_TRUE(save_step(1000000, 1));

@@ -19,7 +19,7 @@ import struct
 
 import torch
 
-LR, BETA1, BETA2, EPS, DECAY, STEPS = 1e-2, 0.9, 0.95, 1e-4, 0.1, 3
+LR, BETA1, BETA2, EPS, DECAY, STEPS = 1e-2, 0.9, 0.95, 1e-3, 0.1, 3
 # EPS is large because gradients that are zero but for rounding (a key bias under softmax) would
 # otherwise be steps of full length in a random direction.
 

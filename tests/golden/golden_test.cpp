@@ -165,19 +165,23 @@ class Golden : public testing::TestWithParam<Case> {
     EXPECT_TRUE(read) << read.error().message;
     return numbers;
   }
-  // The expected values of every parameter, in the parameters' order.
-  std::vector<Numbers> expected_of_all(const std::string& prefix) const {
+  struct Expected {
+    Numbers values;
+    double foreign_norm = 0;  // of the Hugging Face tensor that it is a part of
+  };
+  // Of every parameter, in the parameters' order.
+  std::vector<Expected> expected_of_all(const std::string& prefix) const {
     const auto layout = checkpoint::foreign_layout(GetParam().model, parameters_).value();
-    std::map<const Parameter*, Numbers> found;
+    std::map<const Parameter*, Expected> found;
     for (const ForeignTensor& foreign : layout) {
       const Numbers theirs = expected(prefix + foreign.name);
       int64_t column = 0;
       for (const Parameter* ours : foreign.parts) {
-        found[ours] = part_of(theirs, foreign, column, *ours);
+        found[ours] = {part_of(theirs, foreign, column, *ours), norm_of(theirs)};
         column += ours->spec.shape[0];
       }
     }
-    std::vector<Numbers> all;
+    std::vector<Expected> all;
     for (const Parameter& p : parameters_.all()) all.push_back(found.at(&p));
     return all;
   }
@@ -209,26 +213,31 @@ TEST_P(Golden, LogitsAndLoss) {
   EXPECT_NEAR(model_->evaluate(input_) / double(valid_), loss, tolerance() * loss);
 }
 
-// Rule 5 of the design: |difference| <= tolerance * max(|tensor|, 1e-3 |all gradients|).
+// Rule 5 of the design: |difference| <= tolerance * max(|tensor|, 1e-3 |all gradients|). A key bias
+// without rotary positions has no gradient at all, because a shift of all scores of a query changes
+// no softmax: what is left is the rounding of terms as large as its neighbours', so that it is judged
+// as the part that it is of GPT-2's c_attn.bias.
 TEST_P(Golden, EveryGradient) {
   const double loss = expected("losses")[0];
   EXPECT_NEAR(forward_backward(), loss, tolerance() * loss);
-  const std::vector<Numbers> want = expected_of_all("gradient.");
+  const std::vector<Expected> want = expected_of_all("gradient.");
   double squares = 0;
-  for (const Numbers& g : want) squares += norm_of(g) * norm_of(g);
-  ASSERT_GT(squares, 1);
+  for (const Expected& g : want) squares += norm_of(g.values) * norm_of(g.values);
+  const double total = std::sqrt(squares);
+  ASSERT_GT(total, 1);
   for (size_t i = 0; i < want.size(); ++i) {
     Numbers have = numbers_of(parameters_.gradient(parameters_.all()[i]));
     for (double& g : have) g /= double(valid_);  // ours are of the summed loss
-    EXPECT_LE(distance(have, want[i]),
-              tolerance() * std::max(norm_of(want[i]), 1e-3 * std::sqrt(squares)))
+    const double norm = norm_of(want[i].values);
+    const double scale = norm < 1e-12 * total ? want[i].foreign_norm : norm;
+    EXPECT_LE(distance(have, want[i].values), tolerance() * std::max(scale, 1e-3 * total))
         << parameters_.all()[i].spec.name;
   }
 }
 
 TEST_P(Golden, ThreeOptimizerSteps) {
   const spec::OptimizerSpec settings{
-      .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-4, .weight_decay = 0.1};
+      .lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-3, .weight_decay = 0.1};
   optim::AdamWOptimizer optimizer(ctx_, parameters_, settings);
   const Numbers losses = expected("losses");
   for (int64_t step = 1; step <= int64_t(losses.size()); ++step) {
@@ -236,10 +245,11 @@ TEST_P(Golden, ThreeOptimizerSteps) {
     EXPECT_NEAR(forward_backward(), want, tolerance() * want) << "before step " << step;
     optimizer.step(ctx_, settings.lr, step, 1 / double(valid_));
   }
-  const std::vector<Numbers> want = expected_of_all("after.");
+  const std::vector<Expected> want = expected_of_all("after.");
   for (size_t i = 0; i < want.size(); ++i) {
     const Parameter& p = parameters_.all()[i];
-    EXPECT_LE(distance(numbers_of(parameters_.value(p)), want[i]), tolerance() * norm_of(want[i]))
+    EXPECT_LE(distance(numbers_of(parameters_.value(p)), want[i].values),
+              tolerance() * norm_of(want[i].values))
         << p.spec.name;
   }
 }
