@@ -12,6 +12,12 @@ bool Checker::faulted(std::initializer_list<const char*> keys) const {
   return std::ranges::any_of(keys, [&](const char* key) { return report_.faulted(key); });
 }
 
+bool Checker::given_by_user(const char* key) const {
+  const auto found = given_.find(key);
+  return found != given_.end() &&
+         (found->second.label.starts_with("--") || found->second.label == key);
+}
+
 void Checker::require(bool holds, std::initializer_list<const char*> keys,
                       const std::string& reason) {
   if (holds || faulted(keys)) return;
@@ -69,6 +75,12 @@ namespace {
 void check_heads(Checker& check) {
   const ModelSpec& m = check.run().model;
   if (!check.faulted({"model.dim", "model.num_heads", "model.head_dim"}) && m.head_dim == 0) {
+    if (!check.given_by_user("model.dim") && check.given_by_user("model.num_heads")) {
+      check.require(false, {"model.num_heads"},
+                    fmt::format("does not divide model.dim {}; use {}, or give model.head_dim", m.dim,
+                                divisors(m.dim)));
+      return;
+    }
     const int64_t below = m.dim / m.num_heads * m.num_heads;
     check.require(false, {"model.dim"},
                   fmt::format("is not a multiple of the {} heads; use {}, or give model.head_dim",

@@ -20,6 +20,8 @@ class Checker {
   // speaks of a value that the user did not mean.
   void require(bool holds, std::initializer_list<const char*> keys, const std::string& reason);
   bool faulted(std::initializer_list<const char*> keys) const;
+  // The run file or the command line gave this key, not a preset or a default.
+  bool given_by_user(const char* key) const;
 
  private:
   const RunSpec& run_;
@@ -41,6 +43,7 @@ std::string divisors(int64_t n);
 // Keys or values of the model that `name` stands for; faults go to `report`, those of the name
 // itself at the place where it was given.
 struct ModelSource {
+  bool found = false;  // the name stands for something; what it holds may still be at fault
   GivenKeys keys;   // of a preset file
   ModelSpec model;  // to start from: defaults, or a config.json's values
 };

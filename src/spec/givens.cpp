@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "spec/text.hpp"
 
@@ -90,14 +92,19 @@ void apply(const std::vector<Key>& keys, const GivenKeys& given, RunSpec& run, R
 }
 
 std::string advice(std::string_view unknown, const std::vector<std::string>& candidates) {
+  const auto same = [](std::string_view a, std::string_view b) {
+    return std::ranges::equal(a, b, [](char x, char y) {
+      return x == y || ((x == '-' || x == '_') && (y == '-' || y == '_'));
+    });
+  };
   for (const auto& [name, remedy] : foreign_names()) {
-    if (name == unknown) return "is not a key here; " + remedy;
+    if (same(name, unknown)) return "is not a key here; " + remedy;
   }
   for (const std::vector<Key>* keys : {&run_keys(), &later_keys()}) {
     for (const Key& key : *keys) {
       const std::string_view last = unknown.substr(unknown.rfind('.') + 1);
       for (const Alias& alias : key.aliases) {
-        if (alias.name == last) return fmt::format("is unknown; use {}", key.dotted());
+        if (same(alias.name, last)) return fmt::format("is unknown; use {}", key.dotted());
       }
     }
   }

@@ -37,6 +37,8 @@ class Report {
   void at(const std::string& dotted, const Given& given, const std::string& reason);
   // A key's value, wherever it came from.
   void at(const Key& key, const RunSpec& run, const GivenKeys& keys, const std::string& reason);
+  // Takes the key as faulted without a word: what went wrong with it is told already.
+  void silence(const std::string& dotted) { faulted_.insert(dotted); }
   bool faulted(std::string_view dotted) const { return faulted_.contains(dotted); }
   bool clean() const { return count_ == 0; }
   // Enough is enough: further faults are only counted. A file of noise need not be explained.

@@ -81,6 +81,7 @@ ModelSource open_model(const std::string& name, const Given& named, Report& repo
   const Result<std::string> text = read_small_file(*path);
   if (!text) return report.at("model.name", named, text.error().message), source;
   const std::string file = path->string();
+  source.found = true;
   if (path->extension() == ".json") {
     source.model = read_huggingface_config(*text, file, report);
     if (source.model.name.empty()) {
@@ -89,6 +90,7 @@ ModelSource open_model(const std::string& name, const Given& named, Report& repo
     return source;
   }
   if (path->extension() != ".toml") {
+    source.found = false;
     report.at("model.name", named, "is neither a .toml preset nor a config.json");
     return source;
   }
@@ -108,7 +110,7 @@ Result<ModelSpec> load_model(const std::string& preset_or_path) {
   Report report(shortened(preset_or_path));
   const Given named{Value(preset_or_path), "", "model", in_quotes(preset_or_path)};
   ModelSource source = open_model(preset_or_path, named, report);
-  TRY(report.status());
+  if (!source.found) TRY(report.status());
   RunSpec run;
   run.model = start_model(source, source.keys);
   apply(model_keys(), source.keys, run, report);

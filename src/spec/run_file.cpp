@@ -7,11 +7,13 @@
 namespace fivefold::spec {
 namespace {
 
-// Puts the model's base under the keys that the file and the command line give.
-ModelSpec base_model(Givens& givens, Report& report) {
+// Puts the model's base under the keys that the file and the command line give. False when there is
+// none to be found.
+bool read_model(Givens& givens, ModelSpec& model, Report& report) {
   const auto architecture = givens.keys.find("model.architecture");
   if (architecture != givens.keys.end()) {  // described in full here
-    return start_model({}, givens.keys);
+    model = start_model({}, givens.keys);
+    return true;
   }
   const auto name = givens.keys.find("model.name");
   const auto* text =
@@ -22,15 +24,15 @@ ModelSpec base_model(Givens& givens, Report& report) {
                                "preset file or of a config.json, or give model.architecture and the "
                                "sizes", report.file()));
     }
-    return {};
+    return false;
   }
   const Given given = name->second;
   const std::string wanted = *text;
   ModelSource source = open_model(wanted, given, report);
-  ModelSpec model = start_model(source, source.keys);
+  model = start_model(source, source.keys);
   givens.keys.erase("model.name");  // `model` has its name from the file
   givens.keys.merge(source.keys);   // what the run gives stays
-  return model;
+  return source.found;
 }
 
 void read_sources(const Givens& givens, RunSpec& run, Report& report) {
@@ -53,11 +55,8 @@ Result<RunSpec> parse_run(std::string_view text, const std::string& file,
   Givens givens;
   read_toml(text, file, FileKind::run, givens, report);
   read_overrides(overrides, givens, report);
-  // A model that cannot be found leaves nothing to judge the rest by, but its keys are still read.
-  const bool clean_before = report.clean();
   RunSpec run;
-  run.model = base_model(givens, report);
-  const bool model_found = report.clean() || !clean_before;
+  const bool model_found = read_model(givens, run.model, report);
   apply(run_keys(), givens.keys, run, report);
   apply(later_keys(), givens.keys, run, report);
   read_sources(givens, run, report);
@@ -67,7 +66,9 @@ Result<RunSpec> parse_run(std::string_view text, const std::string& file,
       t.mixed_precision_param == "float64") {
     run.training.mixed_precision_reduce = "float64";
   }
-  if (!model_found) return tl::unexpected<Error>(report.status().error());
+  if (!model_found) {  // its values are unknown, not missing
+    for (const Key& key : model_keys()) report.silence(key.dotted());
+  }
   Checker check(run, givens.keys, report);
   check_model(check);
   check_run(check);

@@ -66,7 +66,8 @@ them listed with file, line, reason and a legal value.
 Any key can be set on the command line as `--section.key=value`; some have other names there, which
 other trainers made familiar (dashes and underscores are the same). The command line wins over the
 file; naming a key twice on it is refused. `--data.sources=PATH` takes the place of the file's
-sources; given again, it adds one more. Paths are relative to the folder the program is started in.
+sources; given again, it adds one more. `description` and `dump_folder` may also stand at the top of
+the file, without `[job]`. Paths are relative to the folder the program is started in.
 
 The files of `configs/models` hold the keys of `[model]` without a section. They are looked for in
 `$FIVEFOLD_CONFIGS/models`, else beside the installed program (`../share/fivefold/configs`), else in

@@ -47,7 +47,7 @@ std::vector<Key> batch_keys() {
        .doc = "Optimizer steps of the whole run, resumed parts included."},
       {.section = "training", .name = "max_norm",
        .access = field(&RunSpec::training, &TrainingSpec::max_norm), .range = between(0, 1e12),
-       .aliases = {{"clip-grad"}, {"gradient_clipping"}, {"clip_grad"}},
+       .aliases = {{"clip-grad"}, {"gradient_clipping"}},
        .doc = "Gradients are scaled down to this global norm; 0: never."},
       {.section = "training", .name = "mixed_precision_param",
        .access = field(&RunSpec::training, &TrainingSpec::mixed_precision_param),

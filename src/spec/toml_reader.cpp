@@ -92,6 +92,9 @@ class Reader {
       const toml::table* table = node.as_table();
       if (known && table) {
         read_section(section, *table);
+      } else if (!table && (name == "description" || name == "dump_folder")) {
+        // Short for [job], since these two say what the file is.
+        take("job." + section, section, node, givens_.keys);
       } else if (report_.full()) {
         report_.fault({});
       } else if (table) {
@@ -154,7 +157,9 @@ class Reader {
       report_.at(dotted, given, "is not a single value; use a number, a text in quotes, true or false");
       return;
     }
-    into.insert_or_assign(dotted, std::move(given));
+    if (!into.emplace(dotted, given).second) {
+      report_.at(dotted, given, "is given twice, with and without [job]; use one");
+    }
   }
 
   void read_sources(const toml::node& node) {
