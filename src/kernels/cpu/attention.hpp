@@ -5,7 +5,10 @@
 // runs down columns of vectors, and keys and values are used as they lie. Its products are small
 // matrix products whose operands all sit in the first and second level of cache.
 
+#include <array>
 #include <atomic>
+#include <bit>
+#include <optional>
 
 #include "kernels/attention_dropout.hpp"
 #include "kernels/attention_heads.hpp"
@@ -217,24 +220,22 @@ struct TileMask {
   }
 };
 
-// keep[key][query] = what dropout multiplies the probability by, for a tile.
-template <class A>
-void dropout_tile(const AttentionDropout& dropout, const QueryTile& queries, int64_t batch,
-                  int64_t head, int64_t first_key, int64_t keys, A* keep) {
-  const ConstView& view = dropout.token_index;
-  const int64_t* tokens = view.as<int64_t>() + batch * view.stride[0] + queries.first;
-  const uint32_t threshold = dropout_threshold(dropout.rate);
-  const A scale = A(1 / (1 - dropout.rate));
-  std::fill(keep, keep + keys * tile_size, A(0));
-  for (int64_t i = 0; i < queries.count; ++i) {
-    const uint64_t row = dropout_row(tokens[i], head) + uint64_t(first_key / 4);
-    for (int64_t j = 0; j < keys; j += 4) {
-      const Philox words = dropout.random.block(row + uint64_t(j / 4));
-      for (int64_t w = 0; w < 4; ++w) {
-        if (words[size_t(w)] >= threshold) keep[(j + w) * tile_size + i] = scale;
-      }
-    }
+// What dropout needs to know of a tile of queries of one head.
+struct DropoutTile {
+  std::array<uint64_t, 2> seed_and_stream;
+  uint32_t threshold;
+  double scale;
+  uint64_t rows[tile_size] = {};  // dropout_row of each query; anything for padding
+
+  DropoutTile(const AttentionDropout& dropout, const QueryTile& queries, int64_t batch,
+              int64_t head)
+      // Vectors of Philox need the generator's key: its two words, seed and stream.
+      : seed_and_stream(std::bit_cast<std::array<uint64_t, 2>>(dropout.random)),
+        threshold(dropout_threshold(dropout.rate)), scale(1 / (1 - dropout.rate)) {
+    const ConstView& tokens = dropout.token_index;
+    const int64_t* token = tokens.as<int64_t>() + batch * tokens.stride[0] + queries.first;
+    for (int64_t i = 0; i < queries.count; ++i) rows[i] = dropout_row(token[i], head);
   }
-}
+};
 
 }  // namespace fivefold::kernels

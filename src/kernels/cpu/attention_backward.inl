@@ -87,6 +87,8 @@ void backward_tiles(const AttentionOperands<T>& args, const BackwardPart& part, 
   const int64_t padded_dim = args.padded_dim(), dim = args.size.dim;
   const int64_t tiles_from = std::max(part.key_tiles.from, queries.keys.from / tile_size);
   const int64_t tiles_to = std::min(part.key_tiles.to, tiles_of(queries.keys.to));
+  std::optional<DropoutTile> dropout;
+  if (args.dropout != nullptr) dropout.emplace(*args.dropout, queries, part.batch, head);
   bool first = true;
   for (int64_t j = tiles_from; j < tiles_to; ++j) {
     const TileMask mask(queries, j, args.size.keys);
@@ -97,12 +99,12 @@ void backward_tiles(const AttentionOperands<T>& args, const BackwardPart& part, 
     score_tile<V>(mask, keys, s.q_columns, dim, s.probabilities);
     score_tile<V>(mask, s.tiles.values + slot * s.tiles.tile_elements, s.dout_columns, dim,
                   s.gradients);
-    if (args.dropout != nullptr) {
-      dropout_tile(*args.dropout, queries, part.batch, head, mask.first, mask.padded_keys, s.keep);
+    if (dropout) {
+      dropout_tile<V>(*dropout, mask, s.keep);
       apply_dropout<V>(mask, s.keep, s.gradients);
     }
     softmax_backward_tile<V>(mask, s);
-    if (args.dropout != nullptr) apply_dropout<V>(mask, s.keep, s.probabilities);
+    if (dropout) apply_dropout<V>(mask, s.keep, s.probabilities);
     if (part.key_gradient) {
       const int64_t at = (j - part.key_tiles.from) * tile_size * padded_dim;
       key_tile_product<V>(mask, s.probabilities, s.dout_rows, padded_dim, s.dv + at, s.ones);

@@ -61,6 +61,8 @@ void forward_tile(const AttentionOperands<T>& args, int64_t batch, int64_t group
     s.top[i] = std::numeric_limits<E>::lowest();
     s.total[i] = 0;
   }
+  std::optional<DropoutTile> dropout;
+  if (args.dropout != nullptr) dropout.emplace(*args.dropout, queries, batch, head);
   bool first = true;
   for (int64_t j = queries.keys.from / tile_size; j < tiles_of(queries.keys.to); ++j) {
     const TileMask mask(queries, j, args.size.keys);
@@ -69,8 +71,8 @@ void forward_tile(const AttentionOperands<T>& args, int64_t batch, int64_t group
     score_tile<V>(mask, s.tiles.keys + slot * s.tiles.tile_elements, s.columns, args.size.dim,
                   s.scores);
     softmax_tile<V>(mask, s);
-    if (args.dropout != nullptr) {
-      dropout_tile(*args.dropout, queries, batch, head, mask.first, mask.padded_keys, s.keep);
+    if (dropout) {
+      dropout_tile<V>(*dropout, mask, s.keep);
       apply_dropout<V>(mask, s.keep, s.scores);
     }
     query_tile_product<V>(mask, s.scores, s.tiles.values + slot * s.tiles.tile_elements, dim,

@@ -298,6 +298,71 @@ void clear_outside(KeyRange range, int64_t keys, Element<V>* column) {
   for (int64_t j = range.to; j < keys; ++j) V::all(0).store(column + j * tile_size);
 }
 
+// As many 64-bit numbers as Wide has lanes, and half as wide ones.
+typedef uint64_t Words __attribute__((vector_size(Wide::width * 8)));      // NOLINT
+typedef uint32_t HalfWords __attribute__((vector_size(Wide::width * 4)));  // NOLINT
+
+// Products of the low 32 bits of each lane.
+inline Words low_product(Words a, uint32_t b) {
+#if FIVEFOLD_ISA == 512
+  return Words(_mm512_mul_epu32(__m512i(a), _mm512_set1_epi64(b)));
+#elif FIVEFOLD_ISA == 2
+  return Words(_mm256_mul_epu32(__m256i(a), _mm256_set1_epi64x(b)));
+#else
+  return (a & 0xffffffff) * b;
+#endif
+}
+
+// Random::block (base/random.hpp) of several indices at once; the high halves of the lanes are left
+// as they come.
+inline void philox_lanes(Words index, const std::array<uint64_t, 2>& seed_and_stream, Words* c) {
+  uint32_t key[2] = {uint32_t(seed_and_stream[0]), uint32_t(seed_and_stream[0] >> 32)};
+  c[0] = index;
+  c[1] = index >> 32;
+  c[2] = Words{} + uint32_t(seed_and_stream[1]);
+  c[3] = Words{} + (seed_and_stream[1] >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const Words a = low_product(c[0], 0xD2511F53), b = low_product(c[2], 0xCD9E8D57);
+    c[0] = (b >> 32) ^ c[1] ^ key[0];
+    c[1] = b;
+    c[2] = (a >> 32) ^ c[3] ^ key[1];
+    c[3] = a;
+    key[0] += 0x9E3779B9, key[1] += 0xBB67AE85;
+  }
+}
+
+// to[lane] = the low half of the word is below the threshold ? 0 : scale.
+inline void store_kept(Words words, uint32_t threshold, double scale, float* to) {
+  const HalfWords low = __builtin_convertvector(words, HalfWords);
+  const HalfWords kept = HalfWords(low >= HalfWords{} + threshold);
+  const HalfWords bits = kept & (HalfWords{} + std::bit_cast<uint32_t>(float(scale)));
+  std::memcpy(to, &bits, sizeof bits);
+}
+inline void store_kept(Words words, uint32_t threshold, double scale, double* to) {
+  const Words kept = Words((words & 0xffffffff) >= Words{} + threshold);
+  const Words bits = kept & (Words{} + std::bit_cast<uint64_t>(scale));
+  std::memcpy(to, &bits, sizeof bits);
+}
+
+// keep[key][query] = what dropout multiplies the probability by, where the tile is visible.
+template <class V>
+void dropout_tile(const DropoutTile& dropout, const TileMask& mask, Element<V>* keep) {
+  for (int64_t q = 0; q < mask.queries.padded(); q += V::width) {
+    const KeyRange keys = mask.keys_of(q, V::width, 4);
+    for (int64_t i = q; i < q + V::width; i += Wide::width) {
+      Words row;
+      std::memcpy(&row, dropout.rows + i, sizeof row);
+      for (int64_t j = keys.from; j < keys.to; j += 4) {
+        Words words[4];
+        philox_lanes(row + uint64_t((mask.first + j) / 4), dropout.seed_and_stream, words);
+        for (int64_t w = 0; w < 4; ++w) {
+          store_kept(words[w], dropout.threshold, dropout.scale, keep + (j + w) * tile_size + i);
+        }
+      }
+    }
+  }
+}
+
 // tile *= keep, where the tile is visible.
 template <class V>
 void apply_dropout(const TileMask& mask, const Element<V>* keep, Element<V>* tile) {
