@@ -1,6 +1,6 @@
 #pragma once
-// GPT-2's printable stand-ins for bytes: in tokenizer.json a token's bytes are written as characters,
-// printable Latin-1 as itself and every other byte as U+0100 and up, in order.
+// GPT-2's printable stand-ins for bytes: in tokenizer.json a token's bytes are written as
+// characters, printable Latin-1 as itself and every other byte as U+0100 and up, in order.
 
 #include <optional>
 #include <string>

@@ -11,7 +11,9 @@ namespace {
 constexpr size_t kShort = 48;
 constexpr int32_t kNever = std::numeric_limits<int32_t>::max();
 
-uint64_t pair_of(int32_t left, int32_t right) { return uint64_t(uint32_t(left)) << 32 | uint32_t(right); }
+uint64_t pair_of(int32_t left, int32_t right) {
+  return uint64_t(uint32_t(left)) << 32 | uint32_t(right);
+}
 
 size_t slot_of(uint64_t pair, int shift) { return size_t(pair * 0x9E3779B97F4A7C15 >> shift); }
 
@@ -26,7 +28,8 @@ BytePairs::BytePairs(const std::array<int32_t, 256>& byte_ids, std::span<const M
     const Merge& merge = merges[rank];
     const uint64_t pair = pair_of(merge.left, merge.right);
     size_t slot = slot_of(pair, shift_);
-    while (table_[slot].pair != UINT64_MAX && table_[slot].pair != pair) slot = (slot + 1) & (size - 1);
+    while (table_[slot].pair != UINT64_MAX && table_[slot].pair != pair)
+      slot = (slot + 1) & (size - 1);
     if (table_[slot].pair == pair) continue;  // listed twice: the earlier one wins
     table_[slot] = {pair, int32_t(rank), merge.into};
   }
@@ -85,9 +88,7 @@ void BytePairs::encode_long(std::string_view piece, std::vector<int32_t>& ids) c
   };
   struct Candidate {
     int32_t rank, at, left, right, into;
-    bool operator>(const Candidate& o) const {
-      return rank != o.rank ? rank > o.rank : at > o.at;
-    }
+    bool operator>(const Candidate& o) const { return rank != o.rank ? rank > o.rank : at > o.at; }
   };
   const auto count = int32_t(piece.size());
   std::vector<Part> parts(piece.size());
@@ -95,7 +96,8 @@ void BytePairs::encode_long(std::string_view piece, std::vector<int32_t>& ids) c
   const auto look = [&](int32_t at) {
     if (at < 0 || parts[size_t(at)].next >= count) return;
     const int32_t left = parts[size_t(at)].id, right = parts[size_t(parts[size_t(at)].next)].id;
-    if (const Entry* entry = find(left, right)) queue.push({entry->rank, at, left, right, entry->into});
+    if (const Entry* entry = find(left, right))
+      queue.push({entry->rank, at, left, right, entry->into});
   };
   for (int32_t i = 0; i < count; ++i) {
     parts[size_t(i)] = {byte_ids_[uint8_t(piece[size_t(i)])], i - 1, i + 1};

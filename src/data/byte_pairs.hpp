@@ -1,5 +1,6 @@
 #pragma once
-// The merges of a byte-level BPE: which two neighbouring tokens become which one, and in what order.
+// The merges of a byte-level BPE: which two neighbouring tokens become which one, and in what
+// order.
 
 #include <array>
 #include <cstdint>

@@ -161,15 +161,16 @@ Result<TokenFile> open_source(const spec::DataSource& source, const Tokenizer& t
 
 Status check_run(const spec::RunSpec& run, const Tokenizer& tokenizer) {
   if (run.data.sources.empty()) {
-    return invalid_input("data.sources: no source of text is given; add [[data.sources]] with a path");
+    return invalid_input(
+        "data.sources: no source of text is given; add [[data.sources]] with a path");
   }
   if (run.training.seq_len < 1) {
     return invalid_input("training.seq_len = {}: must be at least 1", run.training.seq_len);
   }
   if (run.model.vocab_size < tokenizer.vocab_size()) {
-    return invalid_input(
-        "model.vocab_size = {}: tokenizer {} has {} tokens; set it to {} or more",
-        run.model.vocab_size, tokenizer.name(), tokenizer.vocab_size(), tokenizer.vocab_size());
+    return invalid_input("model.vocab_size = {}: tokenizer {} has {} tokens; set it to {} or more",
+                         run.model.vocab_size, tokenizer.name(), tokenizer.vocab_size(),
+                         tokenizer.vocab_size());
   }
   double weights = 0;
   for (const spec::DataSource& source : run.data.sources) {
@@ -184,9 +185,7 @@ Status check_run(const spec::RunSpec& run, const Tokenizer& tokenizer) {
 
 }  // namespace
 
-Result<std::string> Loader::text(Split) const {
-  return invalid_input("this loader holds no text");
-}
+Result<std::string> Loader::text(Split) const { return invalid_input("this loader holds no text"); }
 
 Result<std::unique_ptr<Loader>> open_loader(const spec::RunSpec& run,
                                             const std::string& cache_folder) {

@@ -19,12 +19,13 @@ namespace fivefold::data {
 struct Batch {
   int64_t sequences = 0, seq_len = 0;
   std::vector<int32_t> tokens;
-  std::vector<int32_t> targets;         // the next token, or -1 where no loss is taken
-  std::vector<int32_t> positions;       // restart at each document when documents are packed
-  std::vector<int32_t> document_start;  // index in the row of the document's first token; all 0 unpacked
-  std::vector<int64_t> token_index;     // sample number * seq_len + index in the row
-  int64_t valid_tokens = 0;             // targets that are not -1
-  int64_t target_bytes = 0;             // bytes of text that those targets stand for
+  std::vector<int32_t> targets;    // the next token, or -1 where no loss is taken
+  std::vector<int32_t> positions;  // restart at each document when documents are packed
+  std::vector<int32_t>
+      document_start;  // index in the row of the document's first token; all 0 unpacked
+  std::vector<int64_t> token_index;  // sample number * seq_len + index in the row
+  int64_t valid_tokens = 0;          // targets that are not -1
+  int64_t target_bytes = 0;          // bytes of text that those targets stand for
 };
 
 enum class Split : uint8_t { train, validation };
@@ -51,7 +52,8 @@ class Loader {
 // Opens (and where needed tokenises, once, into the cache folder) all sources of the run.
 // Errors   invalid_input: missing or empty text, a token outside vocab_size, fewer tokens than one
 //          sequence, a damaged file; io: the cache folder cannot be written.
-Result<std::unique_ptr<Loader>> open_loader(const spec::RunSpec& run, const std::string& cache_folder);
+Result<std::unique_ptr<Loader>> open_loader(const spec::RunSpec& run,
+                                            const std::string& cache_folder);
 
 // Loads a fixed list of requests ahead on a thread of its own, `depth` batches at most.
 class Prefetcher {

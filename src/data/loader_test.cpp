@@ -30,7 +30,9 @@ std::string some_text(int64_t bytes, uint64_t seed) {
   std::string text;
   const Random random(seed, 0);
   for (int64_t i = 0; i < bytes; ++i) {
-    text.push_back(random.below(uint64_t(i), 6) == 0 ? ' ' : char('a' + random.below(uint64_t(i) + 1000000, 26)));
+    text.push_back(random.below(uint64_t(i), 6) == 0
+                       ? ' '
+                       : char('a' + random.below(uint64_t(i) + 1000000, 26)));
   }
   return text;
 }
@@ -136,14 +138,15 @@ TEST_F(LoaderTest, borders_of_documents_restart_positions_and_are_not_predicted)
 
 TEST_F(LoaderTest, prompts_bear_no_loss) {
   folder_.write("t.jsonl",
-                "{\"prompt\":\"abc\",\"response\":\"defg\"}\n{\"prompt\":\"hij\",\"response\":\"klmnopqrs\"}\n");
+                "{\"prompt\":\"abc\",\"response\":\"defg\"}\n{\"prompt\":\"hij\",\"response\":"
+                "\"klmnopqrs\"}\n");
   spec::RunSpec run = run_on(folder_.path("t.jsonl"));
   run.data.validation_share = 0;
   const auto loader = open(run);
   ASSERT_TRUE(loader);
   const Batch batch = loader->load(Split::train, 0, 1).value();
-  const std::vector<int32_t> expected = {-1,  -1,  'd', 'e', 'f', 'g', 256, -1,
-                                         -1,  -1,  'k', 'l', 'm', 'n', 'o', 'p'};
+  const std::vector<int32_t> expected = {-1, -1, 'd', 'e', 'f', 'g', 256, -1,
+                                         -1, -1, 'k', 'l', 'm', 'n', 'o', 'p'};
   EXPECT_EQ(batch.targets, expected);
   EXPECT_EQ(batch.valid_tokens, 11);
   EXPECT_EQ(batch.target_bytes, 10);
@@ -189,10 +192,14 @@ TEST_F(LoaderTest, refuses_bad_input_with_a_word) {
   const struct {
     const char* file;
     const char* says;
-  } cases[] = {{"none.txt", "no such file"},  {"empty.txt", "is empty"},
-               {"short.txt", "too few"},      {"t", "no text in this folder"},
-               {"t.gz", "unpack"},            {"bad.jsonl", "bad.jsonl:2: not JSON"},
-               {"keys.jsonl", "keys.jsonl:1"}, {"ids.bin", "token 300 at position 0"}};
+  } cases[] = {{"none.txt", "no such file"},
+               {"empty.txt", "is empty"},
+               {"short.txt", "too few"},
+               {"t", "no text in this folder"},
+               {"t.gz", "unpack"},
+               {"bad.jsonl", "bad.jsonl:2: not JSON"},
+               {"keys.jsonl", "keys.jsonl:1"},
+               {"ids.bin", "token 300 at position 0"}};
   for (const auto& c : cases) {
     EXPECT_THAT(error_of(run_on(folder_.path(c.file))), HasSubstr(c.says)) << c.file;
   }
@@ -226,9 +233,12 @@ TEST_F(LoaderTest, the_prefetcher_delivers_errors_in_their_turn) {
   run.data.validation_share = 0;
   const auto loader = open(run);
   ASSERT_TRUE(loader);
-  Prefetcher prefetcher(*loader, [](int64_t i) {
-    return Prefetcher::Request{i == 2 ? Split::validation : Split::train, i, 1};
-  }, 8);
+  Prefetcher prefetcher(
+      *loader,
+      [](int64_t i) {
+        return Prefetcher::Request{i == 2 ? Split::validation : Split::train, i, 1};
+      },
+      8);
   EXPECT_TRUE(prefetcher.next());
   EXPECT_TRUE(prefetcher.next());
   EXPECT_FALSE(prefetcher.next());

@@ -103,7 +103,8 @@ void compose(const Tables& tables, std::vector<Mark>& text) {
   for (const Mark mark : text) {
     // Blocked when something of the same or a higher class stands between it and its starter.
     const bool adjacent = starter >= 0 && out == size_t(starter) + 1;
-    const bool open = starter >= 0 && (adjacent || (text[out - 1].cls != 0 && text[out - 1].cls < mark.cls));
+    const bool open =
+        starter >= 0 && (adjacent || (text[out - 1].cls != 0 && text[out - 1].cls < mark.cls));
     const uint32_t joined = open ? tables.compose(text[size_t(starter)].code, mark.code) : 0;
     if (joined != 0) {
       text[size_t(starter)].code = joined;
@@ -119,10 +120,14 @@ uint32_t code_of(std::string_view c) {
   const auto low = [&](size_t i) { return uint32_t(uint8_t(c[i]) & 0x3F); };
   const uint32_t lead = uint8_t(c[0]);
   switch (c.size()) {
-    case 1: return lead;
-    case 2: return (lead & 0x1F) << 6 | low(1);
-    case 3: return (lead & 0x0F) << 12 | low(1) << 6 | low(2);
-    default: return (lead & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3);
+    case 1:
+      return lead;
+    case 2:
+      return (lead & 0x1F) << 6 | low(1);
+    case 3:
+      return (lead & 0x0F) << 12 | low(1) << 6 | low(2);
+    default:
+      return (lead & 0x07) << 18 | low(1) << 12 | low(2) << 6 | low(3);
   }
 }
 

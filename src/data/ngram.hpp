@@ -8,8 +8,8 @@
 
 namespace fivefold::data {
 
-// Mixes the relative frequencies of a byte after the two, the one, and the zero bytes before it, and
-// the uniform distribution:
+// Mixes the relative frequencies of a byte after the two, the one, and the zero bytes before it,
+// and the uniform distribution:
 //
 //   p(c | a b) = λ3 f(c | a b) + (1 - λ3) (λ2 f(c | b) + (1 - λ2) (λ1 f(c) + (1 - λ1) / 256))
 //
@@ -17,7 +17,8 @@ namespace fivefold::data {
 // tenth of the training text is held out to fit the λ by expectation maximisation; the frequencies
 // are then counted on the whole.
 //
-// Source   Jelinek & Mercer, "Interpolated estimation of Markov source parameters from sparse data",
+// Source   Jelinek & Mercer, "Interpolated estimation of Markov source parameters from sparse
+// data",
 //          1980.
 class ByteTrigram {
  public:
@@ -31,8 +32,8 @@ class ByteTrigram {
  private:
   static constexpr int kBuckets = 33;  // 0, then 1, 2-3, 4-7, … occurrences of the context
 
-  struct Event {                  // one byte and its context
-    double f3, f2, f1;            // relative frequencies
+  struct Event {        // one byte and its context
+    double f3, f2, f1;  // relative frequencies
     int bucket3, bucket2;
   };
   void count(std::string_view text);

@@ -29,12 +29,14 @@ TEST(ByteTrigramTest, a_pattern_costs_nothing_and_noise_all_its_bits) {
 TEST(ByteTrigramTest, probabilities_sum_to_one) {
   std::string text;
   const Random random(2, 1);
-  for (uint64_t i = 0; i < 2000; ++i) text.push_back(char('a' + random.below(i, 4) * random.below(i + 5000, 3)));
+  for (uint64_t i = 0; i < 2000; ++i)
+    text.push_back(char('a' + random.below(i, 4) * random.below(i + 5000, 3)));
   ByteTrigram trigram;
   trigram.train(text);
   // Only the last byte differs, so its probability is what the total changes by.
   for (const std::string context : {"", "a", "ab", "zz", "az"}) {
-    const double before = context.empty() ? 0 : trigram.bits_per_byte(context) * double(context.size());
+    const double before =
+        context.empty() ? 0 : trigram.bits_per_byte(context) * double(context.size());
     double sum = 0;
     for (int c = 0; c < 256; ++c) {
       const std::string next = context + char(c);

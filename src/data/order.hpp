@@ -43,7 +43,7 @@ class Mixture {
   struct Node {
     int64_t left = -1, right = -1;  // nodes; both -1 at a leaf
     int64_t source = -1;
-    uint64_t left_share = 0;        // of 2^63
+    uint64_t left_share = 0;  // of 2^63
   };
   int64_t build(std::span<const double> weights, int64_t first);
   std::vector<Node> nodes_;

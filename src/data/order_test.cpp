@@ -27,8 +27,9 @@ TEST(PermutationTest, every_index_once) {
 TEST(PermutationTest, differs_by_seed_stream_and_epoch_and_looks_random) {
   constexpr uint64_t size = 1000;
   const Permutation base(size, 1, 1, 0);
-  for (const Permutation& other : {Permutation(size, 2, 1, 0), Permutation(size, 1, 2, 0),
-                                   Permutation(size, 1, 1, 1), Permutation(size, 1, 1, uint64_t{1} << 32)}) {
+  for (const Permutation& other :
+       {Permutation(size, 2, 1, 0), Permutation(size, 1, 2, 0), Permutation(size, 1, 1, 1),
+        Permutation(size, 1, 1, uint64_t{1} << 32)}) {
     int same = 0;
     for (uint64_t i = 0; i < size; ++i) same += base(i) == other(i) ? 1 : 0;
     EXPECT_LT(same, 10);  // 1 expected
@@ -50,8 +51,14 @@ TEST(PermutationTest, large_sizes_are_as_quick_as_small_ones) {
 }
 
 TEST(MixtureTest, shares_are_kept_at_every_point) {
-  const std::vector<double> cases[] = {{1}, {1, 1}, {1, 3}, {0.5, 0.3, 0.2}, {5, 0, 1},
-                                       {1, 1, 1, 1, 1, 1, 1}, {0.001, 0.999}, {100, 1, 10, 1000}};
+  const std::vector<double> cases[] = {{1},
+                                       {1, 1},
+                                       {1, 3},
+                                       {0.5, 0.3, 0.2},
+                                       {5, 0, 1},
+                                       {1, 1, 1, 1, 1, 1, 1},
+                                       {0.001, 0.999},
+                                       {100, 1, 10, 1000}};
   for (const auto& weights : cases) {
     const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
     const Mixture mixture(weights);
@@ -62,7 +69,8 @@ TEST(MixtureTest, shares_are_kept_at_every_point) {
       ++counts[size_t(pick.source)];
       const double levels = std::ceil(std::log2(double(weights.size())));
       for (size_t s = 0; s < weights.size(); ++s) {
-        ASSERT_NEAR(double(counts[s]), weights[s] / all * double(n + 1), std::max(levels, 0.5) + 1e-6);
+        ASSERT_NEAR(double(counts[s]), weights[s] / all * double(n + 1),
+                    std::max(levels, 0.5) + 1e-6);
       }
     }
   }

@@ -15,9 +15,9 @@ namespace fivefold::data {
 struct PrepareOptions {
   std::vector<spec::DataSource> sources;  // text; weights are not looked at
   std::string tokenizer = "byte";
-  std::string output;                     // PREFIX
+  std::string output;  // PREFIX
   TokenFormat format = TokenFormat::megatron;
-  double validation_share = 0;            // > 0: PREFIX_train and PREFIX_val instead of PREFIX
+  double validation_share = 0;  // > 0: PREFIX_train and PREFIX_val instead of PREFIX
 };
 
 struct PreparedFile {
@@ -37,7 +37,7 @@ struct Inspection {
   TokenFormat format = TokenFormat::megatron;
   TokenType type = TokenType::uint16;
   int64_t tokens = 0;
-  int64_t documents = 0;             // 1 for flat files whose end of text is not known
+  int64_t documents = 0;  // 1 for flat files whose end of text is not known
   int64_t shortest_document = 0, longest_document = 0;
   int64_t largest_id = -1;
   std::vector<int32_t> first_tokens;

@@ -182,8 +182,9 @@ void split_valid(const pcre2_code* code, bool compiled, pcre2_match_data* data,
   size_t done = 0, from = 0;
   while (from < text.size()) {
     const int count =
-        compiled ? pcre2_jit_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context)
-                 : pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
+        compiled
+            ? pcre2_jit_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context)
+            : pcre2_match(code, subject, text.size(), from, PCRE2_NO_UTF_CHECK, data, context);
     if (count == PCRE2_ERROR_NOMATCH) break;
     CHECK(count >= 0, "PCRE2 error {}", count);  // patterns that could exhaust it are not compiled
     const size_t begin = ends[0], end = ends[1];

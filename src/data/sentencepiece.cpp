@@ -48,7 +48,9 @@ class SentencePieceTokenizer final : public Tokenizer {
     return id >= 0 && id < vocab_size() ? int32_t(bytes_[size_t(id)].size()) : 0;
   }
 
-  std::vector<int32_t> encode(std::string_view text) const override { return encode(text, prefix_); }
+  std::vector<int32_t> encode(std::string_view text) const override {
+    return encode(text, prefix_);
+  }
   std::vector<int32_t> encode_continuation(std::string_view text) const override {
     return encode(text, false);
   }
@@ -86,7 +88,8 @@ class SentencePieceTokenizer final : public Tokenizer {
       if (byte_ids_[size_t(byte)] < 0) {
         return invalid_input(
             "{}: has no piece for byte {}; only models trained with --byte_fallback can write any "
-            "text", name_, byte);
+            "text",
+            name_, byte);
       }
     }
     const std::vector<int> with_prefix = first_.EncodeAsIds("a"), without = next_.EncodeAsIds("a");
@@ -95,11 +98,13 @@ class SentencePieceTokenizer final : public Tokenizer {
   }
 
   Status probe() const {
-    for (const char* text : {"a  b", " a ", "a\n\tb\r\n ", "\xEF\xAC\x81\xC2\xBD", "e\xCC\x81", "\xE3\x80\x80x"}) {
+    for (const char* text :
+         {"a  b", " a ", "a\n\tb\r\n ", "\xEF\xAC\x81\xC2\xBD", "e\xCC\x81", "\xE3\x80\x80x"}) {
       if (decode(encode(text, prefix_)) != text) {
         return invalid_input(
             "{}: its normaliser changes the text; only models with the identity rule that keep all "
-            "spaces are supported", name_);
+            "spaces are supported",
+            name_);
       }
     }
     return {};

@@ -12,7 +12,8 @@ namespace fivefold::data {
 // what has no piece, and no change to the text but for a space put before it.
 //
 // Errors   invalid_input: missing, damaged, without byte pieces, or with a normaliser that changes
-//          the text (decode could not give it back, and bits per byte would not be those of the text).
+//          the text (decode could not give it back, and bits per byte would not be those of the
+//          text).
 Result<std::unique_ptr<Tokenizer>> load_sentencepiece(const std::string& path);
 
 }  // namespace fivefold::data

@@ -12,8 +12,8 @@ using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 5> kTextExtensions = {".txt", ".text", ".md", ".pod",
                                                              ".jsonl"};
-constexpr std::array<std::string_view, 8> kPackedExtensions = {".gz",  ".bz2", ".xz",      ".zst",
-                                                               ".zip", ".lz4", ".parquet", ".arrow"};
+constexpr std::array<std::string_view, 8> kPackedExtensions = {
+    ".gz", ".bz2", ".xz", ".zst", ".zip", ".lz4", ".parquet", ".arrow"};
 
 template <size_t N>
 bool ends_in(const Path& path, const std::array<std::string_view, N>& extensions) {
@@ -60,8 +60,8 @@ Result<const std::string*> string_at(const Json& object, const std::string& key,
   return it->get_ptr<const std::string*>();
 }
 
-Status read_json_line(std::string_view line, const std::string& where,
-                      const spec::DataSource& keys, const DocumentSink& sink) {
+Status read_json_line(std::string_view line, const std::string& where, const spec::DataSource& keys,
+                      const DocumentSink& sink) {
   Json object;
   try {
     object = Json::parse(line);
@@ -105,8 +105,8 @@ Result<std::vector<Path>> list_text_files(const spec::DataSource& source) {
   return std::vector<Path>{path};
 }
 
-Status read_json_lines(std::string_view text, const std::string& name,
-                       const spec::DataSource& keys, const DocumentSink& sink) {
+Status read_json_lines(std::string_view text, const std::string& name, const spec::DataSource& keys,
+                       const DocumentSink& sink) {
   int64_t line_number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());

@@ -3,8 +3,8 @@
 //
 // Read are single text files of any name, .jsonl files, and folders, walked recursively in the
 // order of their paths, of which the files ending in .txt, .text, .md, .pod and .jsonl are taken
-// and all others skipped. A file is one document as it stands (POD and Markdown markup included, and
-// bytes that are not UTF-8 too); of a .jsonl file every line is one.
+// and all others skipped. A file is one document as it stands (POD and Markdown markup included,
+// and bytes that are not UTF-8 too); of a .jsonl file every line is one.
 
 #include <functional>
 #include <string_view>
@@ -33,7 +33,7 @@ Result<std::vector<Path>> list_text_files(const spec::DataSource& source);
 Status read_documents(const spec::DataSource& source, const DocumentSink& sink);
 
 // The documents of one .jsonl file's text; `name` is for messages.
-Status read_json_lines(std::string_view text, const std::string& name,
-                       const spec::DataSource& keys, const DocumentSink& sink);
+Status read_json_lines(std::string_view text, const std::string& name, const spec::DataSource& keys,
+                       const DocumentSink& sink);
 
 }  // namespace fivefold::data

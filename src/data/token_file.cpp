@@ -12,17 +12,24 @@ namespace {
 template <class Visit>
 auto with_type(TokenType type, std::span<const std::byte> bytes, Visit visit) {
   const auto typed = [&]<class T>(T) {
-    return visit(std::span<const T>(reinterpret_cast<const T*>(bytes.data()),
-                                    bytes.size() / sizeof(T)));
+    return visit(
+        std::span<const T>(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)));
   };
   switch (type) {
-    case TokenType::uint8: return typed(uint8_t{});
-    case TokenType::int8: return typed(int8_t{});
-    case TokenType::int16: return typed(int16_t{});
-    case TokenType::uint16: return typed(uint16_t{});
-    case TokenType::int32: return typed(int32_t{});
-    case TokenType::uint32: return typed(uint32_t{});
-    case TokenType::int64: return typed(int64_t{});
+    case TokenType::uint8:
+      return typed(uint8_t{});
+    case TokenType::int8:
+      return typed(int8_t{});
+    case TokenType::int16:
+      return typed(int16_t{});
+    case TokenType::uint16:
+      return typed(uint16_t{});
+    case TokenType::int32:
+      return typed(int32_t{});
+    case TokenType::uint32:
+      return typed(uint32_t{});
+    case TokenType::int64:
+      return typed(int64_t{});
   }
   CHECK(false, "unknown token type {}", int(type));
 }
@@ -86,22 +93,32 @@ class TokenFileReader {
 
 const char* name_of(TokenFormat format) {
   switch (format) {
-    case TokenFormat::megatron: return "megatron";
-    case TokenFormat::llmc: return "llmc";
-    case TokenFormat::nanogpt: return "nanogpt";
+    case TokenFormat::megatron:
+      return "megatron";
+    case TokenFormat::llmc:
+      return "llmc";
+    case TokenFormat::nanogpt:
+      return "nanogpt";
   }
   return "?";
 }
 
 const char* name_of(TokenType type) {
   switch (type) {
-    case TokenType::uint8: return "uint8";
-    case TokenType::int8: return "int8";
-    case TokenType::int16: return "int16";
-    case TokenType::uint16: return "uint16";
-    case TokenType::int32: return "int32";
-    case TokenType::uint32: return "uint32";
-    case TokenType::int64: return "int64";
+    case TokenType::uint8:
+      return "uint8";
+    case TokenType::int8:
+      return "int8";
+    case TokenType::int16:
+      return "int16";
+    case TokenType::uint16:
+      return "uint16";
+    case TokenType::int32:
+      return "int32";
+    case TokenType::uint32:
+      return "uint32";
+    case TokenType::int64:
+      return "int64";
   }
   return "?";
 }
@@ -109,12 +126,16 @@ const char* name_of(TokenType type) {
 int64_t size_of(TokenType type) {
   switch (type) {
     case TokenType::uint8:
-    case TokenType::int8: return 1;
+    case TokenType::int8:
+      return 1;
     case TokenType::int16:
-    case TokenType::uint16: return 2;
+    case TokenType::uint16:
+      return 2;
     case TokenType::int32:
-    case TokenType::uint32: return 4;
-    case TokenType::int64: return 8;
+    case TokenType::uint32:
+      return 4;
+    case TokenType::int64:
+      return 8;
   }
   return 0;
 }

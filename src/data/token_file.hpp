@@ -31,14 +31,14 @@ int64_t size_of(TokenType type);
 
 // What PREFIX.json holds.
 struct TokenFileInfo {
-  std::string tokenizer;              // its name
+  std::string tokenizer;  // its name
   uint64_t tokenizer_fingerprint = 0;
   int32_t vocab_size = 0;
   int32_t end_of_text = -1;
   int64_t tokens = 0, documents = 0;
-  int64_t text_bytes = 0;             // of the text that was tokenised
-  bool prompts = false;               // a document's first sequence is a prompt, which bears no loss
-  std::string made_from;              // sources and options; identifies a cache entry
+  int64_t text_bytes = 0;  // of the text that was tokenised
+  bool prompts = false;    // a document's first sequence is a prompt, which bears no loss
+  std::string made_from;   // sources and options; identifies a cache entry
 };
 
 class TokenFile {
@@ -96,7 +96,8 @@ struct MegatronIndex {
   TokenType type = TokenType::uint16;
   int64_t tokens = 0;
   std::vector<int64_t> document_starts;  // in tokens, then the total
-  std::vector<int64_t> first_sequence;   // tokens of each document's first sequence, -1: the only one
+  std::vector<int64_t>
+      first_sequence;  // tokens of each document's first sequence, -1: the only one
 };
 Result<MegatronIndex> parse_megatron_index(std::span<const std::byte> index, int64_t bin_bytes,
                                            const std::string& name);

@@ -37,7 +37,9 @@ const char* foreign_kind(Bytes bytes) {
       {"PK\x03\x04", "a zip file (PyTorch, NumPy .npz)"},
       {"\x93NUMPY", "a NumPy .npy file"},
       {"GGUF", "a GGUF model"},
-      {"\x7f" "ELF", "a program"},
+      {"\x7f"
+       "ELF",
+       "a program"},
   };
   for (const Kind& kind : kinds) {
     if (starts_with(bytes, kind.magic)) return kind.name;
@@ -75,8 +77,8 @@ Result<FlatLayout> parse_llmc(Bytes bytes, const std::string& name, const LlmcKi
   const int64_t tokens = number_at<int32_t>(bytes, 8);
   const int64_t expected = kLlmcHeaderBytes + tokens * size_of(kind.type);
   if (tokens <= 0 || expected != size) {
-    return invalid_input("{}: its header says {} tokens, {} bytes in all, the file has {}: {}", name,
-                         tokens, expected, size,
+    return invalid_input("{}: its header says {} tokens, {} bytes in all, the file has {}: {}",
+                         name, tokens, expected, size,
                          size < expected ? "truncated; copy it again" : "damaged or foreign");
   }
   return FlatLayout{TokenFormat::llmc, kind.type, kLlmcHeaderBytes, tokens};
@@ -87,12 +89,18 @@ constexpr int64_t kMegatronHeaderBytes = 9 + 8 + 1 + 8 + 8;
 
 Result<TokenType> megatron_type(int code, const std::string& name) {
   switch (code) {
-    case 1: return TokenType::uint8;
-    case 2: return TokenType::int8;
-    case 3: return TokenType::int16;
-    case 4: return TokenType::int32;
-    case 5: return TokenType::int64;
-    case 8: return TokenType::uint16;
+    case 1:
+      return TokenType::uint8;
+    case 2:
+      return TokenType::int8;
+    case 3:
+      return TokenType::int16;
+    case 4:
+      return TokenType::int32;
+    case 5:
+      return TokenType::int64;
+    case 8:
+      return TokenType::uint16;
     default:
       return invalid_input("{}: type code {} does not stand for token ids (1 to 5 and 8 do)", name,
                            code);
@@ -142,7 +150,8 @@ Result<FlatLayout> parse_flat(Bytes bytes, const std::string& name,
       if (magic == kind.magic) return parse_llmc(bytes, name, kind);
     }
     if (magic == kLlmcEvaluation) {
-      return invalid_input("{}: holds llm.c's multiple-choice questions, not text to train on", name);
+      return invalid_input("{}: holds llm.c's multiple-choice questions, not text to train on",
+                           name);
     }
   }
   if (format == TokenFormat::llmc) {
@@ -230,17 +239,13 @@ Result<TokenFileInfo> parse_token_file_info(std::string_view text, const std::st
 }
 
 std::string to_json(const TokenFileInfo& info) {
-  const Json json = {{"format", "fivefold tokens"},
-                     {"version", 1},
-                     {"tokenizer", info.tokenizer},
-                     {"tokenizer_fingerprint", hex(info.tokenizer_fingerprint)},
-                     {"vocab_size", info.vocab_size},
-                     {"end_of_text", info.end_of_text},
-                     {"tokens", info.tokens},
-                     {"documents", info.documents},
-                     {"text_bytes", info.text_bytes},
-                     {"prompts", info.prompts},
-                     {"made_from", info.made_from}};
+  const Json json = {
+      {"format", "fivefold tokens"},   {"version", 1},
+      {"tokenizer", info.tokenizer},   {"tokenizer_fingerprint", hex(info.tokenizer_fingerprint)},
+      {"vocab_size", info.vocab_size}, {"end_of_text", info.end_of_text},
+      {"tokens", info.tokens},         {"documents", info.documents},
+      {"text_bytes", info.text_bytes}, {"prompts", info.prompts},
+      {"made_from", info.made_from}};
   // Paths may hold bytes that are not UTF-8; they are replaced rather than fatal.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

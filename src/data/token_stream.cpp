@@ -43,8 +43,8 @@ void RowReader::read(int64_t first, int64_t row, Batch& batch) const {
   const std::vector<int64_t>& starts = file_->document_starts();
   const std::vector<int64_t>& prompts = file_->prompt_tokens();
   // The last document that begins at or before the row; empty documents share a start.
-  size_t document = size_t(std::upper_bound(starts.begin(), starts.end() - 1, first) -
-                           starts.begin()) - 1;
+  size_t document =
+      size_t(std::upper_bound(starts.begin(), starts.end() - 1, first) - starts.begin()) - 1;
   int64_t start = 0;  // of the document, in the row
   for (int64_t i = 0; i < seq_len_; ++i) {
     batch.positions[base + size_t(i)] = int32_t(options_.pack_documents ? i - start : i);
@@ -56,8 +56,7 @@ void RowReader::read(int64_t first, int64_t row, Batch& batch) const {
       crossed = true;
     }
     if (crossed) start = i + 1;
-    const bool in_prompt =
-        !prompts.empty() && target - starts[document] < prompts[document];
+    const bool in_prompt = !prompts.empty() && target - starts[document] < prompts[document];
     if (in_prompt || (crossed && options_.mask_document_borders)) {
       targets[i] = -1;
       continue;

@@ -22,8 +22,8 @@ struct TokenRange {
 struct SplitRanges {
   TokenRange train, validation;
 };
-// Cuts the tail of about `share` of the tokens off for validation: between two documents, nearest to
-// the share, so that both sides hold a sample; if there is no such place, within a document.
+// Cuts the tail of about `share` of the tokens off for validation: between two documents, nearest
+// to the share, so that both sides hold a sample; if there is no such place, within a document.
 // Errors   invalid_input: too few tokens for a sample on both sides.
 Result<SplitRanges> split_tail(const TokenFile& file, double share, int64_t seq_len);
 
@@ -37,7 +37,10 @@ class RowReader {
   // `byte_lengths` by token id; `prefix_bytes` as the tokenizer has it.
   RowReader(const TokenFile& file, std::span<const int32_t> byte_lengths, int32_t prefix_bytes,
             int64_t seq_len, MaskOptions options)
-      : file_(&file), byte_lengths_(byte_lengths), prefix_bytes_(prefix_bytes), seq_len_(seq_len),
+      : file_(&file),
+        byte_lengths_(byte_lengths),
+        prefix_bytes_(prefix_bytes),
+        seq_len_(seq_len),
         options_(options) {}
   // The window that begins at token `first` into row `row` of `batch`, whose arrays have their
   // sizes; adds to its counts.

@@ -38,8 +38,9 @@ Status TokenWriter::append(std::span<const int32_t> ids, int64_t prompt_tokens) 
   CHECK(prompt_tokens >= 0 && prompt_tokens <= count);
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
   if (count > most || (format_ == TokenFormat::llmc && tokens_ + count > most)) {
-    return invalid_input("{}: more than {} tokens in one {} of the {} format", prefix_.string(), most,
-                         format_ == TokenFormat::llmc ? "file" : "document", name_of(format_));
+    return invalid_input("{}: more than {} tokens in one {} of the {} format", prefix_.string(),
+                         most, format_ == TokenFormat::llmc ? "file" : "document",
+                         name_of(format_));
   }
   if (prompt_tokens > 0) {
     if (format_ != TokenFormat::megatron) {

@@ -110,9 +110,8 @@ Status append_document(const Document& document, const Tokenizer& tokenizer, Tok
   std::vector<int32_t> ids;
   if (document.has_prompt) ids = tokenizer.encode(document.prompt);
   const auto prompt_tokens = int64_t(ids.size());
-  const std::vector<int32_t> text = prompt_tokens > 0
-                                        ? tokenizer.encode_continuation(document.text)
-                                        : tokenizer.encode(document.text);
+  const std::vector<int32_t> text = prompt_tokens > 0 ? tokenizer.encode_continuation(document.text)
+                                                      : tokenizer.encode(document.text);
   ids.insert(ids.end(), text.begin(), text.end());
   if (tokenizer.end_of_text() >= 0) ids.push_back(tokenizer.end_of_text());
   return writer.append(ids, prompt_tokens);

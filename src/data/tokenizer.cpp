@@ -60,9 +60,10 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& name_or_pat
   Path path = name_or_path;
   std::error_code ignored;
   if (!fs::exists(path, ignored)) {
-    return invalid_input("{}: no such tokenizer; it is \"byte\", a SentencePiece .model, a "
-                         "tokenizer.json, or a folder that holds one of these",
-                         name_or_path);
+    return invalid_input(
+        "{}: no such tokenizer; it is \"byte\", a SentencePiece .model, a "
+        "tokenizer.json, or a folder that holds one of these",
+        name_or_path);
   }
   if (fs::is_directory(path, ignored)) path = TRY(find_in_folder(path));
   if (path.extension() == ".model") return load_sentencepiece(path.string());

@@ -16,9 +16,9 @@ namespace fivefold::data {
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
-  virtual std::string name() const = 0;       // "byte", or the file
-  virtual int32_t vocab_size() const = 0;     // ids are in [0, vocab_size)
-  virtual int32_t end_of_text() const = 0;    // appended to every document; -1 when there is none
+  virtual std::string name() const = 0;     // "byte", or the file
+  virtual int32_t vocab_size() const = 0;   // ids are in [0, vocab_size)
+  virtual int32_t end_of_text() const = 0;  // appended to every document; -1 when there is none
   // The text's ids, without special tokens. Any bytes are taken.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
@@ -41,9 +41,9 @@ class Tokenizer {
 // Errors   invalid_input: missing, damaged, or of a kind that is not supported (named).
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const std::string& name_or_path);
 
-// Learns a byte-level BPE on `texts` and writes it as tokenizer.json (Hugging Face's format, GPT-2's
-// pre-tokenisation). Ties go to the pair that is smaller in bytes: the same text gives the same file.
-// Requires vocab_size >= 257.
+// Learns a byte-level BPE on `texts` and writes it as tokenizer.json (Hugging Face's format,
+// GPT-2's pre-tokenisation). Ties go to the pair that is smaller in bytes: the same text gives the
+// same file. Requires vocab_size >= 257.
 Result<std::string> train_bpe(std::span<const std::string_view> texts, int32_t vocab_size);
 
 }  // namespace fivefold::data

@@ -46,12 +46,14 @@ class Parser {
     if (!json.is_object()) return refuse("not a tokenizer.json: a JSON object is expected");
     const Json& model = at(json, "model");
     // Files older than the "type" key are recognised by their merges.
-    const std::string type = string_or(at(model, "type"), at(model, "merges").is_array() ? "BPE" : "none");
+    const std::string type =
+        string_or(at(model, "type"), at(model, "merges").is_array() ? "BPE" : "none");
     if (type != "BPE") return refuse("model type {} is not supported; BPE is", type);
     TRY(check_model(model));
     TRY(normalizer(at(json, "normalizer")));
     TRY(pretokenizer(at(json, "pre_tokenizer")));
-    if (!byte_level_) return refuse("only byte-level BPE is supported: the pre-tokenizer ByteLevel is missing");
+    if (!byte_level_)
+      return refuse("only byte-level BPE is supported: the pre-tokenizer ByteLevel is missing");
     TRY(read_added(at(json, "added_tokens")));
     TRY(read_vocabulary(at(model, "vocab")));
     TRY(read_merges(at(model, "merges")));
@@ -119,8 +121,8 @@ class Parser {
   Status split(const Json& value) {
     const std::string behavior = string_or(at(value, "behavior"), "?");
     if (behavior != "Isolated" || is_true(at(value, "invert"))) {
-      return refuse("pre-tokenizer Split with behavior {}{} is not supported; Isolated is", behavior,
-                    is_true(at(value, "invert")) ? ", inverted," : "");
+      return refuse("pre-tokenizer Split with behavior {}{} is not supported; Isolated is",
+                    behavior, is_true(at(value, "invert")) ? ", inverted," : "");
     }
     const Json& pattern = at(value, "pattern");
     if (at(pattern, "Regex").is_string()) {
@@ -135,7 +137,8 @@ class Parser {
 
   // The id, with room for it in token_bytes.
   Result<int32_t> take_id(const Json& value, const std::string& token) {
-    if (!value.is_number_integer() || value.get<int64_t>() < 0 || value.get<int64_t>() >= kMostTokens) {
+    if (!value.is_number_integer() || value.get<int64_t>() < 0 ||
+        value.get<int64_t>() >= kMostTokens) {
       return refuse("the id of token {} is not a number from 0 to {}", token, kMostTokens - 1);
     }
     const auto id = value.get<int32_t>();
@@ -150,13 +153,15 @@ class Parser {
       const std::string content = string_or(at(token, "content"), "");
       if (content.empty()) return refuse("an added token without content");
       const int32_t id = TRY(take_id(at(token, "id"), content));
-      if (!added_ids_.emplace(content, id).second) return refuse("added token {} is there twice", content);
+      if (!added_ids_.emplace(content, id).second)
+        return refuse("added token {} is there twice", content);
       if (is_true(at(token, "special"))) {
         special_.insert(content);
         continue;
       }
       for (const char* key : {"lstrip", "rstrip", "single_word"}) {
-        if (is_true(at(token, key))) return refuse("added token {}: {} is not supported", content, key);
+        if (is_true(at(token, key)))
+          return refuse("added token {}: {} is not supported", content, key);
       }
       parts_.added_tokens.emplace_back(content, id);
       parts_.token_bytes[size_t(id)] = content;
@@ -165,7 +170,8 @@ class Parser {
   }
 
   Status read_vocabulary(const Json& vocabulary) {
-    if (!vocabulary.is_object() || vocabulary.empty()) return refuse("model.vocab is missing or empty");
+    if (!vocabulary.is_object() || vocabulary.empty())
+      return refuse("model.vocab is missing or empty");
     std::vector<bool> taken;
     parts_.byte_ids.fill(-1);
     for (const auto& [token, value] : vocabulary.items()) {
@@ -178,7 +184,8 @@ class Parser {
         continue;
       }
       std::optional<std::string> bytes = from_byte_alphabet(token);
-      if (!bytes || bytes->empty()) return refuse("token {} (id {}) is not of the byte-level alphabet", token, id);
+      if (!bytes || bytes->empty())
+        return refuse("token {} (id {}) is not of the byte-level alphabet", token, id);
       if (bytes->size() == 1) parts_.byte_ids[uint8_t((*bytes)[0])] = id;
       ids_.emplace(*bytes, id);
       parts_.token_bytes[size_t(id)] = std::move(*bytes);
@@ -189,7 +196,8 @@ class Parser {
       }
     }
     for (size_t byte = 0; byte < 256; ++byte) {
-      if (parts_.byte_ids[byte] < 0) return refuse("byte {} has no token, so not all text can be written", byte);
+      if (parts_.byte_ids[byte] < 0)
+        return refuse("byte {} has no token, so not all text can be written", byte);
     }
     if (parts_.ignore_merges) parts_.whole_tokens = ids_;
     return {};
@@ -213,7 +221,8 @@ class Parser {
         const size_t space = text.find(' ');
         left = text.substr(0, space);
         if (space != std::string::npos) right = text.substr(space + 1);
-      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() && merge[1].is_string()) {
+      } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
+                 merge[1].is_string()) {
         left = merge[0];
         right = merge[1];
       }
@@ -231,8 +240,9 @@ class Parser {
   }
 
   void choose_end_of_text(const std::string& hint) {
-    for (const std::string& name : {std::string("<|end_of_text|>"), std::string("<|endoftext|>"),
-                                    std::string("</s>"), std::string("<｜end▁of▁sentence｜>"), hint}) {
+    for (const std::string& name :
+         {std::string("<|end_of_text|>"), std::string("<|endoftext|>"), std::string("</s>"),
+          std::string("<｜end▁of▁sentence｜>"), hint}) {
       if (special_.count(name) == 0) continue;
       parts_.end_of_text = added_ids_[name];
       return;

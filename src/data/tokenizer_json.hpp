@@ -17,8 +17,8 @@ namespace fivefold::data {
 // Ignores  post_processor, decoder, truncation and padding: encode adds no special tokens.
 //
 // The end of a text is the special token <|end_of_text|>, <|endoftext|>, </s> or
-// <｜end▁of▁sentence｜>, whichever comes first in this list, or else `end_of_text` (tokenizer_config's
-// eos_token; may be empty).
+// <｜end▁of▁sentence｜>, whichever comes first in this list, or else `end_of_text`
+// (tokenizer_config's eos_token; may be empty).
 Result<std::unique_ptr<Tokenizer>> parse_tokenizer_json(std::string_view json,
                                                         const std::string& name,
                                                         const std::string& end_of_text = {});

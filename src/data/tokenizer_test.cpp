@@ -32,9 +32,9 @@ std::string random_bytes(uint64_t seed, int64_t length) {
 
 // Words of few letters, so that merges apply, with some of everything else.
 std::string random_text(uint64_t seed, int64_t length) {
-  static const std::vector<std::string> parts = {"a",  "b",  "ab",   "the", " ",  "  ",   "\n",
-                                                 "1",  "12", "'s",   "'",   "é",  "日本", "!",
-                                                 "\t", "\xff", "\xe2\x82", "T", "E", "\r\n"};
+  static const std::vector<std::string> parts = {"a",  "b",    "ab",       "the", " ", "  ",   "\n",
+                                                 "1",  "12",   "'s",       "'",   "é", "日本", "!",
+                                                 "\t", "\xff", "\xe2\x82", "T",   "E", "\r\n"};
   const Random random(seed, 2);
   std::string text;
   for (int64_t i = 0; i < length; ++i) text += parts[random.below(uint64_t(i), parts.size())];
@@ -68,7 +68,9 @@ TEST(TokenizerTest, the_byte_alphabet_is_reversible_and_printable) {
   for (int byte = 0; byte < 256; ++byte) all.push_back(char(byte));
   EXPECT_EQ(from_byte_alphabet(to_byte_alphabet(all)), all);
   // As GPT-2 writes a space and a newline.
-  EXPECT_EQ(to_byte_alphabet(" a\n"), "\xC4\xA0" "a\xC4\x8A");
+  EXPECT_EQ(to_byte_alphabet(" a\n"),
+            "\xC4\xA0"
+            "a\xC4\x8A");
   EXPECT_FALSE(from_byte_alphabet(" "));
   EXPECT_FALSE(from_byte_alphabet("日"));
   EXPECT_FALSE(from_byte_alphabet("\xC4"));
@@ -78,8 +80,9 @@ TEST(TokenizerTest, utf8_is_told_from_other_bytes) {
   for (const char* good : {"a", "é", "日", "😀", "\xEF\xBF\xBF", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_EQ(utf8_character(good), std::strlen(good)) << good;
   }
-  for (const char* bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
-                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE6\x97", "\xF0\x9F\x98"}) {
+  for (const char* bad :
+       {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC3", "\xE6\x97", "\xF0\x9F\x98"}) {
     EXPECT_EQ(utf8_character(bad), 0U) << bad;
   }
 }
@@ -102,8 +105,9 @@ TEST(TokenizerTest, spaces_are_unicodes_white_space) {
 }
 
 TEST(TokenizerTest, patterns_of_another_kind_are_refused) {
-  for (const char* pattern : {"(a+)+", "(?<=a)b", "(a)\\1", "^a", "a$", "[[:alpha:]]", "\\d", "(?>a)",
-                              "(", "[\\S]", "\\p{Nonsense}", "(a){3}", "(*LIMIT_MATCH=1)a"}) {
+  for (const char* pattern :
+       {"(a+)+", "(?<=a)b", "(a)\\1", "^a", "a$", "[[:alpha:]]", "\\d", "(?>a)", "(", "[\\S]",
+        "\\p{Nonsense}", "(a){3}", "(*LIMIT_MATCH=1)a"}) {
     EXPECT_FALSE(Pretokenizer::compile({pattern})) << pattern;
   }
 }
@@ -155,7 +159,8 @@ TEST(TokenizerTest, fast_merges_equal_a_scan) {
     const BytePairs pairs(bytes, merges);
     for (const int64_t length : {1, 2, 7, 48, 49, 200}) {
       std::string piece;
-      for (int64_t i = 0; i < length; ++i) piece.push_back(char('a' + random.below(uint64_t(1000 + i), 3)));
+      for (int64_t i = 0; i < length; ++i)
+        piece.push_back(char('a' + random.below(uint64_t(1000 + i), 3)));
       std::vector<int32_t> ids;
       pairs.encode(piece, ids);
       ASSERT_EQ(ids, naive_merges(piece, merges)) << "seed " << seed << " length " << length;
@@ -231,7 +236,8 @@ std::vector<std::string> naive_training(const std::string& text, size_t tokens) 
     for (const auto& [word, count] : words) {
       std::vector<std::string> next;
       for (size_t i = 0; i < word.size(); ++i) {
-        const bool match = i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
+        const bool match =
+            i + 1 < word.size() && word[i] == best.first && word[i + 1] == best.second;
         next.push_back(match ? word[i] + word[i + 1] : word[i]);
         if (match) ++i;
       }
@@ -244,7 +250,8 @@ std::vector<std::string> naive_training(const std::string& text, size_t tokens) 
 
 TEST(TokenizerTest, training_equals_counting_anew) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    const std::string text = random_text(seed, 400) + random_bytes(seed, 200) + "aaaaaaa aaaaaaaaaaa aaa";
+    const std::string text =
+        random_text(seed, 400) + random_bytes(seed, 200) + "aaaaaaa aaaaaaaaaaa aaa";
     const std::string_view texts[] = {text};
     const auto json = train_bpe(texts, 290);
     ASSERT_TRUE(json) << json.error().message;
@@ -253,7 +260,8 @@ TEST(TokenizerTest, training_equals_counting_anew) {
     std::string expected = "\"merges\": [";
     for (const std::string& merge : merges) {
       expected += (expected.back() == '[' ? "\n   " : ",\n   ");
-      for (const char c : "\"" + merge) expected += c == '\\' ? std::string("\\\\") : std::string(1, c);
+      for (const char c : "\"" + merge)
+        expected += c == '\\' ? std::string("\\\\") : std::string(1, c);
       expected += '"';
     }
     ASSERT_THAT(*json, HasSubstr(expected + "\n  ]")) << seed;
@@ -274,7 +282,8 @@ std::string by_hand(const std::vector<std::pair<std::string, std::string>>& chan
   std::string vocabulary;
   for (int byte = 0; byte < 256; ++byte) {
     const std::string token = to_byte_alphabet(std::string(1, char(byte)));
-    vocabulary += "\"" + (token == "\"" || token == "\\" ? "\\" + token : token) + "\":" + std::to_string(byte) + ",";
+    vocabulary += "\"" + (token == "\"" || token == "\\" ? "\\" + token : token) +
+                  "\":" + std::to_string(byte) + ",";
   }
   std::string json = R"({"added_tokens":[
     {"id":261,"content":"<|end_of_text|>","special":true},
@@ -284,8 +293,9 @@ std::string by_hand(const std::vector<std::pair<std::string, std::string>>& chan
   "pre_tokenizer":{"type":"Sequence","pretokenizers":[
     {"type":"Split","pattern":{"Regex":"\\p{N}{1,3}| ?\\p{L}+|\\s+"},"behavior":"Isolated","invert":false},
     {"type":"ByteLevel","add_prefix_space":false,"use_regex":false}]},
-  "model":{"type":"BPE","ignore_merges":false,"vocab":{)" + vocabulary +
-      R"("ab":256,"bc":257,"abc":258,"abcd":259,"Ġa":260},
+  "model":{"type":"BPE","ignore_merges":false,"vocab":{)" +
+                     vocabulary +
+                     R"("ab":256,"bc":257,"abc":258,"abcd":259,"Ġa":260},
     "merges":["b c",["a","b"],["a","bc"]]}})";
   for (const auto& [from, to] : changes) {
     const size_t place = json.find(from);
@@ -306,7 +316,8 @@ TEST(TokenizerTest, reads_merges_as_strings_and_pairs) {
 
 TEST(TokenizerTest, whole_pieces_skip_the_merges_when_the_file_says_so) {
   const auto tokenizer =
-      parse_tokenizer_json(by_hand({{"\"ignore_merges\":false", "\"ignore_merges\":true"}}), "t").value();
+      parse_tokenizer_json(by_hand({{"\"ignore_merges\":false", "\"ignore_merges\":true"}}), "t")
+          .value();
   EXPECT_THAT(tokenizer->encode("abcd"), ElementsAre(259));
   EXPECT_THAT(tokenizer->encode("abcde"), ElementsAre(258, 'd', 'e'));
 }
@@ -327,12 +338,14 @@ TEST(TokenizerTest, what_is_not_supported_is_refused_by_name) {
     const char* says;
   } cases[] = {
       {{{"\"type\":\"BPE\"", "\"type\":\"Unigram\""}}, "model type Unigram"},
-      {{{"\"normalizer\":null", "\"normalizer\":{\"type\":\"Lowercase\"}"}}, "normalizer Lowercase"},
+      {{{"\"normalizer\":null", "\"normalizer\":{\"type\":\"Lowercase\"}"}},
+       "normalizer Lowercase"},
       {{{"\"type\":\"Split\"", "\"type\":\"Metaspace\""}}, "pre-tokenizer Metaspace"},
       {{{"\"Isolated\"", "\"Removed\""}}, "behavior Removed"},
       {{{"\"invert\":false", "\"invert\":true"}}, "inverted"},
       {{{"\"add_prefix_space\":false", "\"add_prefix_space\":true"}}, "add_prefix_space"},
-      {{{"{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}", "{\"type\":\"Digits\"}"}},
+      {{{"{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}",
+         "{\"type\":\"Digits\"}"}},
        "ByteLevel is missing"},
       {{{"\"lstrip\":false", "\"lstrip\":true"}}, "lstrip"},
       {{{"\"b c\"", "\"b z\""}}, "not in the vocabulary"},
@@ -356,7 +369,9 @@ TEST(TokenizerTest, what_is_not_supported_is_refused_by_name) {
 
 TEST(TokenizerTest, normalises_to_form_c_where_the_file_says_so) {
   const auto tokenizer =
-      parse_tokenizer_json(by_hand({{"\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}"}}), "t").value();
+      parse_tokenizer_json(by_hand({{"\"normalizer\":null", "\"normalizer\":{\"type\":\"NFC\"}"}}),
+                           "t")
+          .value();
   EXPECT_EQ(tokenizer->decode(tokenizer->encode("e\u0301\xff")), "\u00E9\xff");
 }
 
@@ -366,15 +381,15 @@ TEST(TokenizerTest, form_c_composes_and_orders) {
     const char* to;
   } cases[] = {{"plain", "plain"},
                {"A\u030A", "\u00C5"},
-               {"\u212B", "\u00C5"},                      // a singleton
-               {"a\u0301\u0323", "\u1EA1\u0301"},         // marks are ordered before they compose
-               {"\u1E69", "\u1E69"},                      // two marks, together again
+               {"\u212B", "\u00C5"},               // a singleton
+               {"a\u0301\u0323", "\u1EA1\u0301"},  // marks are ordered before they compose
+               {"\u1E69", "\u1E69"},               // two marks, together again
                {"s\u0307\u0323", "\u1E69"},
-               {"\u0958", "\u0915\u093C"},                // excluded from composition
-               {"\u1112\u1161\u11AB", "\uD55C"},          // Hangul
+               {"\u0958", "\u0915\u093C"},        // excluded from composition
+               {"\u1112\u1161\u11AB", "\uD55C"},  // Hangul
                {"\uD55C", "\uD55C"},
                {"\u0344", "\u0308\u0301"},
-               {"a\u0305\u0301", "a\u0305\u0301"},        // blocked by a mark of its own class
+               {"a\u0305\u0301", "a\u0305\u0301"},  // blocked by a mark of its own class
                {"\u0301x", "\u0301x"}};
   for (const auto& c : cases) EXPECT_EQ(to_nfc(c.from), c.to) << c.from;
   EXPECT_TRUE(is_surely_nfc("caf\u00E9"));
@@ -391,8 +406,10 @@ TEST(TokenizerTest, loads_by_path_and_folder) {
   folder.write("bad.model", "not a model");
   EXPECT_THAT(load_tokenizer(folder.path("none")).error().message, HasSubstr("no such tokenizer"));
   EXPECT_THAT(load_tokenizer(folder.path("e")).error().message, HasSubstr("no tokenizer.json"));
-  EXPECT_THAT(load_tokenizer(folder.path("e/readme.txt")).error().message, HasSubstr(".json or .model"));
-  EXPECT_THAT(load_tokenizer(folder.path("bad.model")).error().message, HasSubstr("not a SentencePiece"));
+  EXPECT_THAT(load_tokenizer(folder.path("e/readme.txt")).error().message,
+              HasSubstr(".json or .model"));
+  EXPECT_THAT(load_tokenizer(folder.path("bad.model")).error().message,
+              HasSubstr("not a SentencePiece"));
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 // Byte-level BPE training: count the words of the text once, then merge the commonest pair of
 // neighbours again and again, touching only the words that hold it.
 //
-// Source   Sennrich et al., "Neural machine translation of rare words with subword units", ACL 2016.
+// Source   Sennrich et al., "Neural machine translation of rare words with subword units", ACL
+// 2016.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <queue>
@@ -168,33 +169,34 @@ std::string to_tokenizer_json(const Trainer& trainer) {
     merges.push_back(to_byte_alphabet(tokens[size_t(merge.left)]) + " " +
                      to_byte_alphabet(tokens[size_t(merge.right)]));
   }
-  const Json byte_level = {
-      {"type", "ByteLevel"}, {"add_prefix_space", false}, {"trim_offsets", true}, {"use_regex", true}};
-  const Json json = {
-      {"version", "1.0"},
-      {"truncation", nullptr},
-      {"padding", nullptr},
-      {"added_tokens", Json::array({{{"id", tokens.size()},
-                                     {"content", end_of_text},
-                                     {"single_word", false},
-                                     {"lstrip", false},
-                                     {"rstrip", false},
-                                     {"normalized", false},
-                                     {"special", true}}})},
-      {"normalizer", nullptr},
-      {"pre_tokenizer", byte_level},
-      {"post_processor", nullptr},
-      {"decoder", byte_level},
-      {"model",
-       {{"type", "BPE"},
-        {"dropout", nullptr},
-        {"unk_token", nullptr},
-        {"continuing_subword_prefix", nullptr},
-        {"end_of_word_suffix", nullptr},
-        {"fuse_unk", false},
-        {"byte_fallback", false},
-        {"vocab", std::move(vocabulary)},
-        {"merges", std::move(merges)}}}};
+  const Json byte_level = {{"type", "ByteLevel"},
+                           {"add_prefix_space", false},
+                           {"trim_offsets", true},
+                           {"use_regex", true}};
+  const Json json = {{"version", "1.0"},
+                     {"truncation", nullptr},
+                     {"padding", nullptr},
+                     {"added_tokens", Json::array({{{"id", tokens.size()},
+                                                    {"content", end_of_text},
+                                                    {"single_word", false},
+                                                    {"lstrip", false},
+                                                    {"rstrip", false},
+                                                    {"normalized", false},
+                                                    {"special", true}}})},
+                     {"normalizer", nullptr},
+                     {"pre_tokenizer", byte_level},
+                     {"post_processor", nullptr},
+                     {"decoder", byte_level},
+                     {"model",
+                      {{"type", "BPE"},
+                       {"dropout", nullptr},
+                       {"unk_token", nullptr},
+                       {"continuing_subword_prefix", nullptr},
+                       {"end_of_word_suffix", nullptr},
+                       {"fuse_unk", false},
+                       {"byte_fallback", false},
+                       {"vocab", std::move(vocabulary)},
+                       {"merges", std::move(merges)}}}};
   return json.dump(1) + "\n";
 }
 
