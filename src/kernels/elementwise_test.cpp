@@ -47,7 +47,6 @@ TEST(Convert, GoesBetweenAllDTypesAndAdds) {
         SCOPED_TRACE(fmt::format("{} to {} on {}", name_of(from), name_of(to), name_of(ctx.isa)));
         const Tensor x = filled(memory, from, {3, 13}, 1 + 0x1p-8 + 0x1p-9);
         Tensor y = filled(memory, to, {3, 13}, 2);
-        // What a bf16 holds of 1 + 1.5 / 256: a tie that goes to the even 1 + 2 / 128 / 1.
         const double sent = at(x, 0);
         const double stored = to == DType::bf16 ? to_float(to_bf16(float(sent))) : sent;
         convert(ctx, x, y, Write::accumulate);
@@ -56,6 +55,29 @@ TEST(Convert, GoesBetweenAllDTypesAndAdds) {
         convert(ctx, x, y);
         for (int64_t i = 0; i < y.count(); ++i) EXPECT_EQ(at(y, i), stored);
       }
+    }
+  }
+}
+
+// Large outputs are streamed past the caches; they start and end anywhere.
+TEST(Convert, StreamsLargeOutputs) {
+  Memory memory;
+  ThreadPool pool(2);
+  const int64_t count = (int64_t{10} << 20) + 3;
+  Tensor x = filled(memory, DType::f32, {count}, 0), y = filled(memory, DType::f32, {count}, -1);
+  Tensor low = filled(memory, DType::bf16, {count}, -1);
+  for (int64_t i = 0; i < count; ++i) x.flat<float>()[size_t(i)] = float(i % 251);
+  for (Context& ctx : contexts_here(pool, memory)) {
+    for (const int64_t from : {0, 5}) {
+      convert(ctx, x.view().slice(0, from, count - 1), y.view().slice(0, from, count - 1));
+      convert(ctx, x.view().slice(0, from, count - 1), low.view().slice(0, from, count - 1));
+      for (int64_t i = from; i < count - 1; ++i) {
+        ASSERT_EQ(y.flat<float>()[size_t(i)], float(i % 251)) << i;
+        ASSERT_EQ(to_float(low.flat<bf16>()[size_t(i)]), float(i % 251)) << i;
+      }
+      EXPECT_EQ(y.flat<float>()[size_t(count - 1)], -1);
+      EXPECT_EQ(to_float(low.flat<bf16>()[size_t(count - 1)]), -1);
+      std::fill(y.flat<float>().begin(), y.flat<float>().end(), -1.0f);
     }
   }
 }

@@ -30,7 +30,7 @@ void adamw(Context& ctx, const AdamW& args, View w, ConstView g, View m, View v,
 }
 
 double sum_of_squares(Context& ctx, ConstView x) {
-  constexpr int64_t block = 16384;
+  constexpr int64_t block = 65536;
   const int64_t count = x.count(), blocks = (count + block - 1) / block;
   if (count == 0) return 0;
   double sum = 0;
@@ -39,7 +39,7 @@ double sum_of_squares(Context& ctx, ConstView x) {
     const auto kernel = KERNEL(ctx, T, sum_of_squares);
     Tensor partial(ctx.memory, Category::workspace, DType::f64, {blocks});
     const auto parts = partial.flat<double>();
-    split(ctx, blocks, 4, [&](int64_t begin, int64_t end) {
+    split(ctx, blocks, 1, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         parts[size_t(i)] = kernel(first + i * block, std::min(block, count - i * block));
       }

@@ -36,9 +36,21 @@ void fill(Tensor& t, double value) {
   for (int64_t i = 0; i < t.count(); ++i) set_element(t, i, value);
 }
 
+// Standard normal times `scale`. Beyond a prime number of elements they repeat: a vocabulary's
+// table need not cost a logarithm an element.
 void fill_normal(Tensor& t, const std::string& name, double scale) {
+  constexpr int64_t period = 65521;
   const Random random(1, stream_of(name));
-  for (int64_t i = 0; i < t.count(); ++i) set_element(t, i, scale * random.normal(uint64_t(i)));
+  for (int64_t i = 0; i < t.count(); ++i) {
+    set_element(t, i, i < period ? scale * random.normal(uint64_t(i)) : element(t, i - period));
+  }
+}
+
+Tensor copy_of(Memory& memory, const Tensor& t) {
+  if (!t) return {};
+  Tensor copy(memory, Category::workspace, t.dtype(), t.shape());
+  if (t.bytes() > 0) std::memcpy(copy.view().data, t.view().data, t.bytes());
+  return copy;
 }
 
 bool same_bits(const Tensor& a, const Tensor& b) {
@@ -100,6 +112,17 @@ Operands make_operands(Memory& memory, const Case& c, DType dtype) {
   return o;
 }
 
+Tensors copies_of(Memory& memory, const Tensors& tensors) {
+  Tensors copies;
+  for (const Tensor& t : tensors) copies.push_back(copy_of(memory, t));
+  return copies;
+}
+
+Operands copy_of(Memory& memory, const Operands& o) {
+  return {copies_of(memory, o.in), copies_of(memory, o.out), copies_of(memory, o.dout),
+          copies_of(memory, o.din)};
+}
+
 void run(const Case& c, Context& ctx, Operands& o) {
   c.forward(ctx, o.in, o.out);
   if (c.backward) c.backward(ctx, o.in, o.out, o.dout, o.din);
@@ -149,28 +172,34 @@ std::string judge(const Tensor& got, const Tensor& expected) {
   return fmt::format("relative error {:.2e} in {}", error, name_of(got.dtype()));
 }
 
-// The faults of one backend setting, each under `where`. Fills `kept` with the operands of the run.
-void compare_one(const Case& c, Context& ctx, DType dtype, const Operands& expected,
-                 const std::string& where, Operands& kept, std::vector<std::string>& faults) {
+// The operands of one dtype before any run, and after the reference's.
+struct Expected {
+  Operands start, end;
+};
+
+// The faults of one backend setting, each under `where`. Returns the operands of its run.
+Operands compare_one(const Case& c, Context& ctx, const Expected& expected,
+                     const std::string& where, std::vector<std::string>& faults) {
   const auto names = result_names(c);
-  kept = make_operands(ctx.memory, c, dtype);
-  run(c, ctx, kept);
-  const auto got = results(c, kept), want = results(c, expected);
+  Operands first = copy_of(ctx.memory, expected.start);
+  run(c, ctx, first);
+  const auto got = results(c, first), want = results(c, expected.end);
   for (size_t i = 0; i < got.size(); ++i) {
     const std::string fault = judge(*got[i], *want[i]);
     if (!fault.empty()) faults.push_back(fmt::format("{}: {}: {}", where, names[i], fault));
   }
-  Operands again = make_operands(ctx.memory, c, dtype);
   for (size_t i = 0; i < c.inputs.size(); ++i) {
-    if (same_bits(kept.in[i], again.in[i])) continue;
+    if (same_bits(first.in[i], expected.start.in[i])) continue;
     faults.push_back(fmt::format("{}: input {} was changed", where, c.inputs[i].name));
   }
-  run(c, ctx, again);
-  const auto repeated = results(c, again);
+  Operands second = copy_of(ctx.memory, expected.start);
+  run(c, ctx, second);
+  const auto repeated = results(c, second);
   for (size_t i = 0; i < got.size(); ++i) {
     if (same_bits(*got[i], *repeated[i])) continue;
     faults.push_back(fmt::format("{}: {}: two runs differ", where, names[i]));
   }
+  return first;
 }
 
 std::vector<Isa> isas_here() {
@@ -221,7 +250,7 @@ double median_seconds(double budget, const F& f) {
   f();
   std::vector<double> times;
   double spent = 0;
-  while (times.size() < 3 || (spent < budget && times.size() < 1000)) {
+  while (times.empty() || (spent < budget && times.size() < 1000)) {
     const auto start = Clock::now();
     f();
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
@@ -245,27 +274,29 @@ std::vector<Case> all_cases() {
 std::vector<std::string> compare_backends(const Case& c) {
   Memory memory;
   std::vector<std::string> faults;
+  const auto names = result_names(c);
+  const std::vector<Isa> isas = is_timed(c) ? std::vector<Isa>{best_isa()} : isas_here();
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
     ThreadPool single(1);
     Context reference{single, memory, Backend::reference};
-    Operands expected = make_operands(memory, c, dtype);
-    run(c, reference, expected);
-    for (const Isa isa : isas_here()) {
+    Expected expected;
+    expected.start = make_operands(memory, c, dtype);
+    expected.end = copy_of(memory, expected.start);
+    run(c, reference, expected.end);
+    for (const Isa isa : isas) {
       Operands of_one_thread;
       for (const int threads : {1, 2, 3}) {
         ThreadPool pool(threads);
         Context ctx{pool, memory, Backend::cpu, isa};
         const std::string where = fmt::format("{} {} {} {} threads", c.name, name_of(dtype),
                                               name_of(isa), threads);
-        Operands kept;
-        compare_one(c, ctx, dtype, expected, where, kept, faults);
+        Operands end = compare_one(c, ctx, expected, where, faults);
         if (threads == 1) {
-          of_one_thread = std::move(kept);
+          of_one_thread = std::move(end);
           continue;
         }
         if (!c.any_threads) continue;
-        const auto names = result_names(c);
-        const auto one = results(c, of_one_thread), many = results(c, kept);
+        const auto one = results(c, of_one_thread), many = results(c, end);
         for (size_t i = 0; i < one.size(); ++i) {
           if (same_bits(*one[i], *many[i])) continue;
           faults.push_back(fmt::format("{}: {}: not the bits of 1 thread", where, names[i]));
@@ -277,6 +308,8 @@ std::vector<std::string> compare_backends(const Case& c) {
 }
 
 std::vector<std::string> check_gradients(const Case& c) {
+  std::vector<std::string> faults;
+  if (!c.gradient || !c.backward) return faults;
   Memory memory;
   ThreadPool pool(1);
   Context ctx{pool, memory, Backend::reference};
@@ -286,7 +319,6 @@ std::vector<std::string> check_gradients(const Case& c) {
   for (const Tensor& t : o.din) {
     if (t) all = std::hypot(all, norm_of(t));
   }
-  std::vector<std::string> faults;
   for (size_t k = 0; k < o.in.size(); ++k) {
     if (c.inputs[k].kind != Operand::Kind::normal) continue;
     const auto gradient = o.din[k].flat<double>();
@@ -315,6 +347,8 @@ std::vector<std::string> check_gradients(const Case& c) {
   }
   return faults;
 }
+
+bool is_timed(const Case& c) { return c.flops > 0 || c.bytes > 0; }
 
 Timing time_case(const Case& c, Context& ctx, double seconds) {
   Operands o = make_operands(ctx.memory, c, DType::f32);

@@ -1,15 +1,30 @@
 // Conversions between float and bf16, and dropout.
 
+// An output of this many bytes will not be in the cache when somebody reads it: streamed stores
+// spare the read of what is overwritten.
+constexpr int64_t streamed_bytes = int64_t{8} << 20;
+
 template <class Pair>
 void convert(const typename Pair::From* x, typename Pair::To* y, bool accumulate, int64_t n) {
+  using To = typename Pair::To;
+  const auto copy = [&](int64_t i, auto lanes) IN_ISA { write(y + i, read(x + i, lanes), lanes); };
   if (accumulate) {
     each_vec(n, [&](int64_t i, auto lanes) IN_ISA {
       write(y + i, read(y + i, lanes) + read(x + i, lanes), lanes);
     });
-  } else if constexpr (std::is_same_v<typename Pair::From, typename Pair::To>) {
+  } else if (n * int64_t(sizeof(To)) >= streamed_bytes) {
+    constexpr int64_t unit = Vec::width * int64_t(sizeof(To));
+    const int64_t past = int64_t(reinterpret_cast<uintptr_t>(y) % uintptr_t(unit));
+    const int64_t head = past == 0 ? 0 : (unit - past) / int64_t(sizeof(To));
+    if (head > 0) copy(0, head);
+    int64_t i = head;
+    for (; i + Vec::width <= n; i += Vec::width) Vec::load(x + i).stream(y + i);
+    if (i < n) copy(i, n - i);
+    end_of_stream();
+  } else if constexpr (std::is_same_v<typename Pair::From, To>) {
     std::memcpy(y, x, size_t(n) * sizeof *x);
   } else {
-    each_vec(n, [&](int64_t i, auto lanes) IN_ISA { write(y + i, read(x + i, lanes), lanes); });
+    each_vec(n, copy);
   }
 }
 

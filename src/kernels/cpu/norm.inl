@@ -74,14 +74,14 @@ inline void add_norm_rows(Rows<const T> dy, Rows<const T> x, const float* mean, 
                           float* dw, float* db, int64_t n) {
   const T *from[K], *row[K];
   Vec center[K], scale[K];
-  for (int k = 0; k < K; ++k) {
+  UNROLL_ALL for (int k = 0; k < K; ++k) {
     from[k] = dy[n + k], row[k] = x[n + k];
     center[k] = Vec::all(mean != nullptr ? mean[n + k] : 0), scale[k] = Vec::all(rstd[n + k]);
   }
   each_vec(x.columns, [&](int64_t i, auto lanes) IN_ISA {
     Vec weight = read(dw + i, lanes);
     Vec bias = db != nullptr ? read(db + i, lanes) : Vec::all(0);
-    for (int k = 0; k < K; ++k) {
+    UNROLL_ALL for (int k = 0; k < K; ++k) {
       const Vec g = read(from[k] + i, lanes);
       weight = Vec::fma(g, (read(row[k] + i, lanes) - center[k]) * scale[k], weight);
       bias = bias + g;

@@ -21,21 +21,24 @@ void adamw(const AdamFactors& f, T* w, const T* g, T* m, T* v, bf16* low, int64_
   });
 }
 
+// Four quarters side by side: four streams keep more of memory's channels busy than one.
 template <class T>
 double sum_of_squares(const T* x, int64_t n) {
-  VecD a = VecD::zero(), b = a, c = a, d = a;
-  int64_t i = 0;
-  for (; i + 2 * Vec::width <= n; i += 2 * Vec::width) {
-    const Vec p = Vec::load(x + i), q = Vec::load(x + i + Vec::width);
-    a = VecD::fma(VecD::low(p), VecD::low(p), a);
-    b = VecD::fma(VecD::high(p), VecD::high(p), b);
-    c = VecD::fma(VecD::low(q), VecD::low(q), c);
-    d = VecD::fma(VecD::high(q), VecD::high(q), d);
+  VecD low[4], high[4];
+  UNROLL_ALL for (int k = 0; k < 4; ++k) low[k] = high[k] = VecD::zero();
+  const int64_t quarter = n / 4 / Vec::width * Vec::width;
+  for (int64_t i = 0; i < quarter; i += Vec::width) {
+    UNROLL_ALL for (int k = 0; k < 4; ++k) {
+      const Vec p = Vec::load(x + k * quarter + i);
+      low[k] = VecD::fma(VecD::low(p), VecD::low(p), low[k]);
+      high[k] = VecD::fma(VecD::high(p), VecD::high(p), high[k]);
+    }
   }
-  each_vec(n - i, [&](int64_t k, auto lanes) IN_ISA {
-    const Vec p = read(x + i + k, lanes);
-    a = VecD::fma(VecD::low(p), VecD::low(p), a);
-    b = VecD::fma(VecD::high(p), VecD::high(p), b);
+  each_vec(n - 4 * quarter, [&](int64_t i, auto lanes) IN_ISA {
+    const Vec p = read(x + 4 * quarter + i, lanes);
+    low[0] = VecD::fma(VecD::low(p), VecD::low(p), low[0]);
+    high[0] = VecD::fma(VecD::high(p), VecD::high(p), high[0]);
   });
-  return sum((a + b) + (c + d));
+  UNROLL_ALL for (int k = 0; k < 4; ++k) low[k] = low[k] + high[k];
+  return sum((low[0] + low[1]) + (low[2] + low[3]));
 }

@@ -14,6 +14,14 @@
                         "prefer-vector-width=512")))
 #endif
 
+// Before a short loop over an array of vectors, which stays in memory unless the loop disappears.
+#undef UNROLL_ALL
+#if defined(__clang__)
+#define UNROLL_ALL _Pragma("clang loop unroll(full)")
+#else
+#define UNROLL_ALL _Pragma("GCC unroll 16")
+#endif
+
 #if FIVEFOLD_ISA == 512
 struct Vec {
   static constexpr int64_t width = 16;
@@ -318,6 +326,13 @@ inline void each_vec(int64_t n, const Body& body) {
   int64_t i = 0;
   for (; i + Vec::width <= n; i += Vec::width) body(i, All{});
   if (i < n) body(i, n - i);
+}
+
+// Orders streamed stores before whatever tells other threads that they are done.
+inline void end_of_stream() {
+#if FIVEFOLD_ISA != 0
+  _mm_sfence();
+#endif
 }
 
 // The sum of term(i, lanes) over [0, n), in an order that depends on n alone. The term of a partial
