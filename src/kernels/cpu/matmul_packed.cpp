@@ -55,7 +55,7 @@ Cut plan(const detail::MatmulProblem& p, const MatmulKernels<Source>& kernels, i
   const int64_t own_width = cut.share_a ? kernels.columns : kernels.rows;
   const int64_t shared_width = cut.share_a ? kernels.rows : kernels.columns;
   const int64_t wanted = threads == 1 ? 1 : 4 * threads;
-  cut.strip = piece(own, 192, wanted, own_width);
+  cut.strip = piece(own, 96, wanted, own_width);
   cut.strips = ceil_div(own, cut.strip);
   cut.part = cut.strips >= 2 * threads ? shared
                                        : piece(shared, shared, ceil_div(wanted, cut.strips),
