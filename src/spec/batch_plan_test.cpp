@@ -22,10 +22,12 @@ constexpr Case cases[] = {
     {"accumulation derived", 48, 4, 0, -1, 3, 48, 4, nullptr},
     {"accumulation agrees", 48, 4, 4, -1, 3, 48, 4, nullptr},
     {"accumulation disagrees", 48, 4, 5, -1, 3, 0, 0,
-     "training.gradient_accumulation_steps = 5: global_batch_size 48 over 3 ranks x micro_batch_size 4 "
+     "training.gradient_accumulation_steps = 5: global_batch_size 48 over 3 ranks x "
+     "micro_batch_size 4 "
      "makes 4; use that"},
     {"does not divide", 50, 4, 0, -1, 3, 0, 0,
-     "training.global_batch_size = 50: is not a multiple of 3 ranks x micro_batch_size 4 = 12; use 48 or "
+     "training.global_batch_size = 50: is not a multiple of 3 ranks x micro_batch_size 4 = 12; use "
+     "48 or "
      "60"},
     {"less than one microbatch", 5, 4, 0, -1, 3, 0, 0, "use 12"},
     {"degree agrees", 12, 4, 0, 3, 3, 12, 1, nullptr},
@@ -47,7 +49,8 @@ TEST(PlanBatch, DividesOrNamesTheNearest) {
       EXPECT_EQ(plan->global_batch_size, c.expected_global) << c.name;
       EXPECT_EQ(plan->accumulation_steps, c.expected_accumulation) << c.name;
       EXPECT_EQ(plan->ranks * plan->micro_batch_size * plan->accumulation_steps,
-                plan->global_batch_size) << c.name;
+                plan->global_batch_size)
+          << c.name;
     } else {
       EXPECT_THAT(plan.error().message, HasSubstr(c.error)) << c.name;
     }

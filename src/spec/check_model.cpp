@@ -77,8 +77,8 @@ void check_heads(Checker& check) {
   if (!check.faulted({"model.dim", "model.num_heads", "model.head_dim"}) && m.head_dim == 0) {
     if (!check.given_by_user("model.dim") && check.given_by_user("model.num_heads")) {
       check.require(false, {"model.num_heads"},
-                    fmt::format("does not divide model.dim {}; use {}, or give model.head_dim", m.dim,
-                                divisors(m.dim)));
+                    fmt::format("does not divide model.dim {}; use {}, or give model.head_dim",
+                                m.dim, divisors(m.dim)));
       return;
     }
     const int64_t below = m.dim / m.num_heads * m.num_heads;
@@ -149,7 +149,8 @@ void check_gpt2(Checker& check) {
   check.require(!m.qk_norm, {"model.qk_norm", architecture}, "is for llama only; use false");
   check.require(m.sliding_window == 0, {"model.sliding_window", architecture},
                 "is for llama only; use 0");
-  check.require(m.num_kv_heads == m.num_heads, {"model.num_kv_heads", architecture, "model.num_heads"},
+  check.require(m.num_kv_heads == m.num_heads,
+                {"model.num_kv_heads", architecture, "model.num_heads"},
                 fmt::format("gpt2 has as many key heads as query heads; use {}", m.num_heads));
   check.require(m.q_dim() == m.dim,
                 {"model.head_dim", architecture, "model.num_heads", "model.dim"},
@@ -198,7 +199,8 @@ void check_experts(Checker& check) {
   const MoeSpec& e = *m.moe;
   check.require(e.top_k <= e.num_experts, {"model.top_k"},
                 fmt::format("is more than the {} experts; use at most that", e.num_experts));
-  check.require(e.first_dense_layers < m.num_layers, {"model.first_dense_layers", "model.num_layers"},
+  check.require(e.first_dense_layers < m.num_layers,
+                {"model.first_dense_layers", "model.num_layers"},
                 fmt::format("leaves no sparse layer; use at most {}", m.num_layers - 1));
   const bool grouped = e.num_expert_groups > 0;
   check.require(!grouped || e.num_experts % e.num_expert_groups == 0, {"model.num_expert_groups"},
@@ -239,14 +241,16 @@ void check_size(Checker& check) {
   }
   if (m.moe) {
     layer += (d(m.moe->num_experts) + d(m.moe->num_shared_experts)) * 3 * d(m.dim) *
-                 d(m.moe->moe_hidden_dim) + d(m.moe->num_experts) * d(m.dim);
+                 d(m.moe->moe_hidden_dim) +
+             d(m.moe->num_experts) * d(m.dim);
     tensors += 3 * d(m.moe->num_experts);
   }
   const double layers = d(m.num_layers) + d(m.num_mtp_layers);
   const double total = layers * (layer + 2 * d(m.dim) * d(m.dim)) +
                        (2 * d(m.vocab_size) + d(m.max_seq_len)) * d(m.dim);
-  check.require(total < 1e16, {"model.num_layers", "model.dim", "model.hidden_dim", "model.vocab_size"},
-                fmt::format("makes about {:.0e} parameters with these sizes; use at most 1e16", total));
+  check.require(
+      total < 1e16, {"model.num_layers", "model.dim", "model.hidden_dim", "model.vocab_size"},
+      fmt::format("makes about {:.0e} parameters with these sizes; use at most 1e16", total));
   check.require(layers * tensors <= 1e6, {"model.num_layers", "model.num_experts"},
                 fmt::format("makes {:.0f} tensors with this many experts; use at most 1000000",
                             layers * tensors));

@@ -51,22 +51,24 @@ void check_schedule(Checker& check) {
   const double ratio = run.lr_scheduler.decay_ratio;
   if (ratio >= 1 || warmup > steps) return;  // at 1 all that follows the rise is the fall
   const int64_t decay = std::llround(ratio * static_cast<double>(steps));
-  check.require(warmup + decay <= steps,
-                {"lr_scheduler.decay_ratio", "lr_scheduler.warmup_steps", "training.steps"},
-                fmt::format("makes {} of {} steps fall, and the rise takes {}; use at most {:.4g}, or "
-                            "1 for all steps after the rise",
-                            decay, steps, warmup,
-                            std::floor(1e4 * static_cast<double>(steps - warmup) /
-                                       static_cast<double>(steps)) / 1e4));
+  check.require(
+      warmup + decay <= steps,
+      {"lr_scheduler.decay_ratio", "lr_scheduler.warmup_steps", "training.steps"},
+      fmt::format(
+          "makes {} of {} steps fall, and the rise takes {}; use at most {:.4g}, or "
+          "1 for all steps after the rise",
+          decay, steps, warmup,
+          std::floor(1e4 * static_cast<double>(steps - warmup) / static_cast<double>(steps)) /
+              1e4));
 }
 
 void check_precision(Checker& check) {
   const TrainingSpec& t = check.run().training;
   const char* const wanted = t.mixed_precision_param == "float64" ? "float64" : "float32";
-  check.require(t.mixed_precision_reduce == wanted,
-                {"training.mixed_precision_reduce", "training.mixed_precision_param"},
-                fmt::format("does not go with {} parameters; use \"{}\"", t.mixed_precision_param,
-                            wanted));
+  check.require(
+      t.mixed_precision_reduce == wanted,
+      {"training.mixed_precision_reduce", "training.mixed_precision_param"},
+      fmt::format("does not go with {} parameters; use \"{}\"", t.mixed_precision_param, wanted));
 }
 
 void check_recompute(Checker& check) {
@@ -94,10 +96,10 @@ void check_services(Checker& check) {
   check.require(run.checkpoint.enable || !run.checkpoint.last_save_in_hf,
                 {"checkpoint.last_save_in_hf", "checkpoint.enable"},
                 "needs checkpoint.enable; use that, or false");
-  check.require(!run.validation.enable || run.data.validation_share > 0 ||
-                    !run.data.validation_path.empty(),
-                {"validation.enable", "data.validation_share", "data.validation_path"},
-                "has no data; use data.validation_path, data.validation_share above 0, or false");
+  check.require(
+      !run.validation.enable || run.data.validation_share > 0 || !run.data.validation_path.empty(),
+      {"validation.enable", "data.validation_share", "data.validation_path"},
+      "has no data; use data.validation_path, data.validation_share above 0, or false");
 }
 
 }  // namespace
@@ -116,15 +118,19 @@ Status check_trainable(const RunSpec& run) {
   Report report("training");
   const ModelSpec& m = run.model;
   if (m.architecture != Architecture::llama && m.architecture != Architecture::gpt2) {
-    report.fault(fmt::format("model.architecture = \"{}\": training it comes later; use \"llama\" or "
-                             "\"gpt2\"", name_of(m.architecture)));
+    report.fault(
+        fmt::format("model.architecture = \"{}\": training it comes later; use \"llama\" or "
+                    "\"gpt2\"",
+                    name_of(m.architecture)));
   }
   if (m.yarn) {
-    report.fault("model.rope_scaling = \"yarn\": training it comes later; use \"none\" or \"llama3\"");
+    report.fault(
+        "model.rope_scaling = \"yarn\": training it comes later; use \"none\" or \"llama3\"");
   }
   if (run.data.sources.empty()) {
-    report.fault("data.sources: is missing; use [[data.sources]] with path = \"…\" in the run file, or "
-                 "--data.sources=PATH");
+    report.fault(
+        "data.sources: is missing; use [[data.sources]] with path = \"…\" in the run file, or "
+        "--data.sources=PATH");
   }
   return report.status();
 }

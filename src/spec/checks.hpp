@@ -44,8 +44,8 @@ std::string divisors(int64_t n);
 // itself at the place where it was given.
 struct ModelSource {
   bool found = false;  // the name stands for something; what it holds may still be at fault
-  GivenKeys keys;   // of a preset file
-  ModelSpec model;  // to start from: defaults, or a config.json's values
+  GivenKeys keys;      // of a preset file
+  ModelSpec model;     // to start from: defaults, or a config.json's values
 };
 ModelSource open_model(const std::string& name, const Given& given, Report& report);
 

@@ -115,7 +115,15 @@ std::string advice(std::string_view unknown, const std::vector<std::string>& can
       return fmt::format("is unknown; did you mean {}?", candidate);
     }
   }
-  const std::string near = closest(unknown, candidates);
+  // Names of a very different length cannot be meant; leaving them out early keeps a file of noise
+  // cheap to refuse.
+  std::vector<std::string> alike;
+  for (const std::string& candidate : candidates) {
+    const size_t longer = std::max(candidate.size(), unknown.size());
+    const size_t shorter = std::min(candidate.size(), unknown.size());
+    if (longer - shorter <= unknown.size() / 2) alike.push_back(candidate);
+  }
+  const std::string near = closest(unknown, alike);
   if (near.empty()) return "is unknown; docs/run_file.md lists the keys";
   return fmt::format("is unknown; did you mean {}?", near);
 }

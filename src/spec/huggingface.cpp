@@ -13,21 +13,64 @@ using nlohmann::json;
 // Fields that say nothing about the computation: where the file comes from, how weights are stored,
 // token ids, and how text is generated.
 void skip_harmless(JsonReader& config) {
-  config.harmless({"_name_or_path", "architectures", "model_type", "torch_dtype", "dtype",
-                   "transformers_version", "use_cache", "auto_map", "bos_token_id", "eos_token_id",
-                   "pad_token_id", "sep_token_id", "cls_token_id", "unk_token_id",
-                   "decoder_start_token_id", "id2label", "label2id", "num_labels", "problem_type",
-                   "task_specific_params", "tokenizer_class", "prefix", "finetuning_task",
-                   "return_dict", "output_attentions", "output_hidden_states", "torchscript",
-                   "max_length", "min_length", "do_sample", "temperature", "top_k", "top_p",
-                   "typical_p", "num_beams", "num_beam_groups", "num_return_sequences",
-                   "length_penalty", "repetition_penalty", "diversity_penalty", "early_stopping",
-                   "no_repeat_ngram_size", "bad_words_ids", "suppress_tokens",
-                   "begin_suppress_tokens", "forced_bos_token_id", "forced_eos_token_id",
-                   "exponential_decay_length_penalty", "encoder_no_repeat_ngram_size",
-                   "remove_invalid_values", "output_scores", "return_dict_in_generate",
-                   "n_ctx", "ep_size", "keys_to_ignore_at_inference", "_attn_implementation",
-                   "attn_implementation", "use_mambapy"});
+  config.harmless({"_name_or_path",
+                   "architectures",
+                   "model_type",
+                   "torch_dtype",
+                   "dtype",
+                   "transformers_version",
+                   "use_cache",
+                   "auto_map",
+                   "bos_token_id",
+                   "eos_token_id",
+                   "pad_token_id",
+                   "sep_token_id",
+                   "cls_token_id",
+                   "unk_token_id",
+                   "decoder_start_token_id",
+                   "id2label",
+                   "label2id",
+                   "num_labels",
+                   "problem_type",
+                   "task_specific_params",
+                   "tokenizer_class",
+                   "prefix",
+                   "finetuning_task",
+                   "return_dict",
+                   "output_attentions",
+                   "output_hidden_states",
+                   "torchscript",
+                   "max_length",
+                   "min_length",
+                   "do_sample",
+                   "temperature",
+                   "top_k",
+                   "top_p",
+                   "typical_p",
+                   "num_beams",
+                   "num_beam_groups",
+                   "num_return_sequences",
+                   "length_penalty",
+                   "repetition_penalty",
+                   "diversity_penalty",
+                   "early_stopping",
+                   "no_repeat_ngram_size",
+                   "bad_words_ids",
+                   "suppress_tokens",
+                   "begin_suppress_tokens",
+                   "forced_bos_token_id",
+                   "forced_eos_token_id",
+                   "exponential_decay_length_penalty",
+                   "encoder_no_repeat_ngram_size",
+                   "remove_invalid_values",
+                   "output_scores",
+                   "return_dict_in_generate",
+                   "n_ctx",
+                   "ep_size",
+                   "keys_to_ignore_at_inference",
+                   "_attn_implementation",
+                   "attn_implementation",
+                   "use_mambapy"});
   config.only("is_encoder_decoder", false, "is another architecture");
   config.only("is_decoder", false, "is another architecture");
   config.only("add_cross_attention", false, "is another architecture");
@@ -98,13 +141,15 @@ void read_window(JsonReader& config, const std::string& type, ModelSpec& m) {
     } else if (all("sliding_attention") && window > 0) {
       used = true;
     } else {
-      config.fault("layer_types", "mixes kinds of attention; all layers must be full_attention, or "
-                                  "all sliding_attention");
+      config.fault("layer_types",
+                   "mixes kinds of attention; all layers must be full_attention, or "
+                   "all sliding_attention");
     }
   } else if (used && qwen && full_layers > 0) {
     if (full_layers < m.num_layers) {
-      config.fault("max_window_layers", "gives some layers a window and others none; only 0 is "
-                                        "supported with use_sliding_window");
+      config.fault("max_window_layers",
+                   "gives some layers a window and others none; only 0 is "
+                   "supported with use_sliding_window");
     }
     used = false;
   }
@@ -246,8 +291,9 @@ ModelSpec read_huggingface_config(std::string_view text, const std::string& file
     m.architecture = Architecture::deepseek_v3;
     read_deepseek(config, m);
   } else {
-    config.fault("model_type", "is not supported; use llama, mistral, qwen2, qwen3, gpt2, mixtral or "
-                               "deepseek_v3");
+    config.fault("model_type",
+                 "is not supported; use llama, mistral, qwen2, qwen3, gpt2, mixtral or "
+                 "deepseek_v3");
     return m;
   }
   if (type != "deepseek_v3") {

@@ -91,8 +91,9 @@ TEST(HuggingFace, BothSpellingsOfRopeAreOne) {
   EXPECT_FALSE(read(llama("\"rope_scaling\": null, \"rope_theta\": 10000, ")).rope_scaling);
   EXPECT_FALSE(read(llama(R"("rope_parameters": {"rope_type": "default", "rope_theta": 7.0}, )"))
                    .rope_scaling);
-  EXPECT_EQ(read(llama(R"("rope_parameters": {"rope_type": "default", "rope_theta": 7.0}, )"))
-                .rope_theta, 7);
+  EXPECT_EQ(
+      read(llama(R"("rope_parameters": {"rope_type": "default", "rope_theta": 7.0}, )")).rope_theta,
+      7);
 }
 
 TEST(HuggingFace, DefaultsAreHuggingFaces) {
@@ -117,16 +118,22 @@ TEST(HuggingFace, FamiliesDiffer) {
 }
 
 TEST(HuggingFace, WindowsOfQwen) {
-  const std::string off = R"("use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28, )";
+  const std::string off =
+      R"("use_sliding_window": false, "sliding_window": 4096, "max_window_layers": 28, )";
   EXPECT_EQ(read(llama(off, "qwen2")).sliding_window, 0);
-  const std::string all = R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 0, )";
+  const std::string all =
+      R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 0, )";
   EXPECT_EQ(read(llama(all, "qwen2")).sliding_window, 4096);
-  const std::string none = R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 32, )";
+  const std::string none =
+      R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 32, )";
   EXPECT_EQ(read(llama(none, "qwen2")).sliding_window, 0);
-  const std::string some = R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 16, )";
-  EXPECT_THAT(refused(llama(some, "qwen2")), HasSubstr("max_window_layers = 16: gives some layers"));
-  EXPECT_THAT(refused(llama(R"("layer_types": ["full_attention", "sliding_attention"], )", "qwen3")),
-              HasSubstr("layer_types = […]: mixes kinds of attention"));
+  const std::string some =
+      R"("use_sliding_window": true, "sliding_window": 4096, "max_window_layers": 16, )";
+  EXPECT_THAT(refused(llama(some, "qwen2")),
+              HasSubstr("max_window_layers = 16: gives some layers"));
+  EXPECT_THAT(
+      refused(llama(R"("layer_types": ["full_attention", "sliding_attention"], )", "qwen3")),
+      HasSubstr("layer_types = […]: mixes kinds of attention"));
   EXPECT_EQ(read(llama(R"("layer_types": ["full_attention"], )", "qwen3")).sliding_window, 0);
 }
 
@@ -141,7 +148,8 @@ TEST(HuggingFace, WhatChangesNumbersIsRefused) {
       {R"("rope_scaling": {"type": "linear", "factor": 2.0}, )",
        "rope_scaling.type = \"linear\": is not supported"},
       {R"("rope_scaling": {"rope_type": "yarn", "factor": 2.0}, )", "is not supported"},
-      {R"("rope_scaling": {"rope_type": "llama3"}, )", "rope_scaling.factor = (absent): is missing"},
+      {R"("rope_scaling": {"rope_type": "llama3"}, )",
+       "rope_scaling.factor = (absent): is missing"},
       {R"("rope_scaling": {"rope_type": "default", "new_thing": 1}, )", "new_thing"},
       {R"("rope_scaling": 3, )", "is not an object"},
       {R"("rope_parameters": {"rope_type": "default", "partial_rotary_factor": 0.5}, )",
@@ -168,7 +176,8 @@ TEST(HuggingFace, WhatChangesNumbersIsRefused) {
     const size_t at = text.find(name + ":");
     if (at != std::string::npos) text.erase(at, text.find_first_of(",}", at) + 1 - at);
     if (text.back() != '}') text.back() == ' ' ? text += "\"use_cache\": true}" : text += "}";
-    EXPECT_THAT(refused("{" + std::string(c.field) + text.substr(1)), HasSubstr(c.message)) << c.field;
+    EXPECT_THAT(refused("{" + std::string(c.field) + text.substr(1)), HasSubstr(c.message))
+        << c.field;
   }
   const Refusal gpt2_cases[] = {
       {R"("scale_attn_weights": false, )", "scale_attn_weights"},
@@ -178,7 +187,8 @@ TEST(HuggingFace, WhatChangesNumbersIsRefused) {
       {R"("rope_theta": 3, )", "rope_theta"},
   };
   for (const Refusal& c : gpt2_cases) {
-    EXPECT_THAT(refused("{" + std::string(c.field) + std::string(gpt2).substr(1)), HasSubstr(c.message));
+    EXPECT_THAT(refused("{" + std::string(c.field) + std::string(gpt2).substr(1)),
+                HasSubstr(c.message));
   }
 }
 
@@ -187,14 +197,16 @@ TEST(HuggingFace, ForeignFilesAreRefused) {
   EXPECT_THAT(refused("[1, 2]"), HasSubstr("is not a JSON object"));
   EXPECT_THAT(refused("{}"), HasSubstr("model_type = (absent): is missing"));
   EXPECT_THAT(refused(R"({"model_type": "mamba"})"), HasSubstr("is not supported; use llama"));
-  EXPECT_THAT(refused(R"({"model_type": "llama"})"), HasSubstr("hidden_size = (absent): is missing"));
+  EXPECT_THAT(refused(R"({"model_type": "llama"})"),
+              HasSubstr("hidden_size = (absent): is missing"));
   EXPECT_THAT(refused(std::string(100000, '[')), HasSubstr("is not JSON"));
-  EXPECT_THAT(refused(std::string(100000, '[') + std::string(100000, ']')), HasSubstr("not a JSON object"));
+  EXPECT_THAT(refused(std::string(100000, '[') + std::string(100000, ']')),
+              HasSubstr("not a JSON object"));
 }
 
 TEST(HuggingFace, ExportIsReadBack) {
-  for (const char* name : {"gpt2_124m", "llama2_7b", "llama3_405b", "llama3.2_1b", "mistral_7b", "qwen2_7b",
-                           "qwen3_8b", "tiny_llama", "tiny_gpt2"}) {
+  for (const char* name : {"gpt2_124m", "llama2_7b", "llama3_405b", "llama3.2_1b", "mistral_7b",
+                           "qwen2_7b", "qwen3_8b", "tiny_llama", "tiny_gpt2"}) {
     const ModelSpec model = *load_model(name);
     ASSERT_TRUE(check_huggingface(model)) << name;
     EXPECT_TRUE(read(to_huggingface_config(model)) == unnamed(model)) << name;

@@ -91,8 +91,9 @@ Status check_huggingface(const ModelSpec& model) {
     return invalid_input("model.architecture = \"{}\": exporting it comes later",
                          name_of(model.architecture));
   }
-  return invalid_input("the model cannot be exported: no model_type of Hugging Face's has this mix of "
-                       "qkv_bias, attention_out_bias, mlp_bias, qk_norm and sliding_window");
+  return invalid_input(
+      "the model cannot be exported: no model_type of Hugging Face's has this mix of "
+      "qkv_bias, attention_out_bias, mlp_bias, qk_norm and sliding_window");
 }
 
 std::string to_huggingface_config(const ModelSpec& model) {

@@ -23,7 +23,8 @@ struct RopeScaling {
   friend bool operator==(const RopeScaling&, const RopeScaling&) = default;
 };
 
-// DeepSeek-V3's frequency scaling; described only. Source: the "yarn" rope_scaling of its config.json.
+// DeepSeek-V3's frequency scaling; described only. Source: the "yarn" rope_scaling of its
+// config.json.
 struct YarnScaling {
   double factor = 40, beta_fast = 32, beta_slow = 1, mscale = 1, mscale_all_dim = 1;
   int64_t original_max_position_embeddings = 4096;
@@ -52,7 +53,7 @@ struct ModelSpec {
   std::string name;
   Architecture architecture = Architecture::llama;
   int64_t vocab_size = 0;
-  int64_t dim = 0;          // hidden size
+  int64_t dim = 0;  // hidden size
   int64_t num_layers = 0;
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;
@@ -67,16 +68,16 @@ struct ModelSpec {
   std::optional<YarnScaling> yarn;  // excludes rope_scaling
   Mlp mlp = Mlp::swiglu;
   bool tied_embeddings = false;
-  bool qkv_bias = false;        // Qwen 2
+  bool qkv_bias = false;  // Qwen 2
   bool attention_out_bias = false;
   bool mlp_bias = false;
-  bool qk_norm = false;         // Qwen 3: RMSNorm on each head of q and k
-  int64_t sliding_window = 0;   // 0: none
+  bool qk_norm = false;        // Qwen 3: RMSNorm on each head of q and k
+  int64_t sliding_window = 0;  // 0: none
   double embedding_dropout = 0, attention_dropout = 0, residual_dropout = 0;  // GPT-2
   std::optional<MoeSpec> moe;
   std::optional<MlaSpec> mla;
-  int64_t num_mtp_layers = 0;   // DeepSeek-V3's multi-token prediction layers
-  double init_std = 0.02;       // of the normal that matrices start from
+  int64_t num_mtp_layers = 0;  // DeepSeek-V3's multi-token prediction layers
+  double init_std = 0.02;      // of the normal that matrices start from
 
   int64_t q_dim() const { return num_heads * head_dim; }
   int64_t kv_dim() const { return num_kv_heads * head_dim; }
@@ -93,8 +94,8 @@ enum class Init : uint8_t { normal, zeros, ones };
 struct ParameterSpec {
   std::string name;
   std::vector<int64_t> shape;
-  std::string component;   // "embedding", "attention", "mlp", "moe", "norm", "head", "mtp"
-  int64_t layer = -1;      // -1: outside the layers
+  std::string component;  // "embedding", "attention", "mlp", "moe", "norm", "head", "mtp"
+  int64_t layer = -1;     // -1: outside the layers
   Init init = Init::normal;
   double init_std = 0;
   bool weight_decay = false;  // matrices decay; norms and biases do not

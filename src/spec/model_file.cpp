@@ -67,7 +67,8 @@ Result<Path> find_model_file(const std::string& name) {
 std::vector<std::string> preset_names() {
   std::vector<std::string> names;
   std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator(configs_folder() / "models", error)) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(configs_folder() / "models", error)) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);

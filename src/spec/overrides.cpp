@@ -85,7 +85,8 @@ void read_option(const Argument& argument, std::map<std::string, std::string>& s
   const std::string label = "--" + shortened(argument.name);
   const auto [key, alias] = find_option(argument.name);
   if (!key) {
-    report.fault(fmt::format("{}: {}", label, advice(shortened(argument.name, 100), option_names())));
+    report.fault(
+        fmt::format("{}: {}", label, advice(shortened(argument.name, 100), option_names())));
     return;
   }
   const std::string dotted = key->dotted();
@@ -104,8 +105,8 @@ void read_option(const Argument& argument, std::map<std::string, std::string>& s
   }
   Given given{Value(false), "", label, text};
   if (const auto before = seen.find(dotted); before != seen.end()) {
-    report.at(dotted, given, fmt::format("{} is set already, by {}; use one of them", dotted,
-                                         before->second));
+    report.at(dotted, given,
+              fmt::format("{} is set already, by {}; use one of them", dotted, before->second));
     return;
   }
   seen[dotted] = label;

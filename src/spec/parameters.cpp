@@ -37,8 +37,8 @@ class Lister {
   void add(const std::string& name, std::vector<int64_t> shape, const char* component, Init init,
            double std_dev) {
     const bool decays = shape.size() >= 2;
-    list_.push_back({name, std::move(shape), in_mtp_ ? "mtp" : component, layer_, init, std_dev,
-                     decays});
+    list_.push_back(
+        {name, std::move(shape), in_mtp_ ? "mtp" : component, layer_, init, std_dev, decays});
   }
   void matrix(const std::string& name, int64_t rows, int64_t columns, const char* component) {
     add(name, {rows, columns}, component, Init::normal, m_.init_std);
@@ -174,10 +174,13 @@ std::vector<ParameterSpec> parameters_of(const ModelSpec& model) { return Lister
 
 ParameterCount count_parameters(const ModelSpec& model) {
   ParameterCount count;
-  const std::pair<const char*, int64_t*> components[] = {
-      {"embedding", &count.embedding}, {"attention", &count.attention}, {"mlp", &count.mlp},
-      {"moe", &count.moe},             {"norm", &count.norm},           {"head", &count.head},
-      {"mtp", &count.mtp}};
+  const std::pair<const char*, int64_t*> components[] = {{"embedding", &count.embedding},
+                                                         {"attention", &count.attention},
+                                                         {"mlp", &count.mlp},
+                                                         {"moe", &count.moe},
+                                                         {"norm", &count.norm},
+                                                         {"head", &count.head},
+                                                         {"mtp", &count.mtp}};
   for (const ParameterSpec& p : parameters_of(model)) {
     bool known = false;
     for (const auto& [component, sum] : components) {
@@ -196,10 +199,14 @@ ParameterCount count_parameters(const ModelSpec& model) {
 
 std::string name_of(Architecture architecture) {
   switch (architecture) {
-    case Architecture::llama: return "llama";
-    case Architecture::gpt2: return "gpt2";
-    case Architecture::mixtral: return "mixtral";
-    case Architecture::deepseek_v3: return "deepseek_v3";
+    case Architecture::llama:
+      return "llama";
+    case Architecture::gpt2:
+      return "gpt2";
+    case Architecture::mixtral:
+      return "mixtral";
+    case Architecture::deepseek_v3:
+      return "deepseek_v3";
   }
   CHECK(false, "no such architecture");
 }

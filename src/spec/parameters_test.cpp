@@ -26,14 +26,23 @@ TEST(Parameters, OfLlamaAreHuggingFacesInTheOrderOfTheForwardPass) {
   ModelSpec m = llama();
   m.num_layers = 1, m.qkv_bias = true, m.qk_norm = true;
   const std::string l = "model.layers.0.";
-  const std::vector<std::string> expected = {
-      "model.embed_tokens.weight", l + "input_layernorm.weight",
-      l + "self_attn.q_proj.weight", l + "self_attn.k_proj.weight", l + "self_attn.v_proj.weight",
-      l + "self_attn.q_proj.bias", l + "self_attn.k_proj.bias", l + "self_attn.v_proj.bias",
-      l + "self_attn.q_norm.weight", l + "self_attn.k_norm.weight", l + "self_attn.o_proj.weight",
-      l + "post_attention_layernorm.weight",
-      l + "mlp.gate_proj.weight", l + "mlp.up_proj.weight", l + "mlp.down_proj.weight",
-      "model.norm.weight", "lm_head.weight"};
+  const std::vector<std::string> expected = {"model.embed_tokens.weight",
+                                             l + "input_layernorm.weight",
+                                             l + "self_attn.q_proj.weight",
+                                             l + "self_attn.k_proj.weight",
+                                             l + "self_attn.v_proj.weight",
+                                             l + "self_attn.q_proj.bias",
+                                             l + "self_attn.k_proj.bias",
+                                             l + "self_attn.v_proj.bias",
+                                             l + "self_attn.q_norm.weight",
+                                             l + "self_attn.k_norm.weight",
+                                             l + "self_attn.o_proj.weight",
+                                             l + "post_attention_layernorm.weight",
+                                             l + "mlp.gate_proj.weight",
+                                             l + "mlp.up_proj.weight",
+                                             l + "mlp.down_proj.weight",
+                                             "model.norm.weight",
+                                             "lm_head.weight"};
   EXPECT_EQ(names_of(m), expected);
   m.tied_embeddings = true;
   EXPECT_EQ(names_of(m), std::vector<std::string>(expected.begin(), expected.end() - 1));
@@ -45,16 +54,26 @@ TEST(Parameters, OfGpt2CarryBiases) {
   m.norm = Norm::layernorm, m.positions = Positions::learned, m.mlp = Mlp::gelu;
   m.tied_embeddings = m.qkv_bias = m.attention_out_bias = m.mlp_bias = true;
   const std::string l = "model.layers.0.";
-  const std::vector<std::string> expected = {
-      "model.embed_tokens.weight", "model.embed_positions.weight",
-      l + "input_layernorm.weight", l + "input_layernorm.bias",
-      l + "self_attn.q_proj.weight", l + "self_attn.k_proj.weight", l + "self_attn.v_proj.weight",
-      l + "self_attn.q_proj.bias", l + "self_attn.k_proj.bias", l + "self_attn.v_proj.bias",
-      l + "self_attn.o_proj.weight", l + "self_attn.o_proj.bias",
-      l + "post_attention_layernorm.weight", l + "post_attention_layernorm.bias",
-      l + "mlp.up_proj.weight", l + "mlp.up_proj.bias",
-      l + "mlp.down_proj.weight", l + "mlp.down_proj.bias",
-      "model.norm.weight", "model.norm.bias"};
+  const std::vector<std::string> expected = {"model.embed_tokens.weight",
+                                             "model.embed_positions.weight",
+                                             l + "input_layernorm.weight",
+                                             l + "input_layernorm.bias",
+                                             l + "self_attn.q_proj.weight",
+                                             l + "self_attn.k_proj.weight",
+                                             l + "self_attn.v_proj.weight",
+                                             l + "self_attn.q_proj.bias",
+                                             l + "self_attn.k_proj.bias",
+                                             l + "self_attn.v_proj.bias",
+                                             l + "self_attn.o_proj.weight",
+                                             l + "self_attn.o_proj.bias",
+                                             l + "post_attention_layernorm.weight",
+                                             l + "post_attention_layernorm.bias",
+                                             l + "mlp.up_proj.weight",
+                                             l + "mlp.up_proj.bias",
+                                             l + "mlp.down_proj.weight",
+                                             l + "mlp.down_proj.bias",
+                                             "model.norm.weight",
+                                             "model.norm.bias"};
   EXPECT_EQ(names_of(m), expected);
 }
 
@@ -97,8 +116,9 @@ TEST(Parameters, OfAMixtureListEveryExpert) {
   m.architecture = Architecture::mixtral;
   m.moe = MoeSpec{.num_experts = 4, .top_k = 2, .moe_hidden_dim = 8};
   const auto names = names_of(m);
-  EXPECT_EQ(std::count(names.begin(), names.end(),
-                       "model.layers.1.block_sparse_moe.experts.3.w2.weight"), 1);
+  EXPECT_EQ(
+      std::count(names.begin(), names.end(), "model.layers.1.block_sparse_moe.experts.3.w2.weight"),
+      1);
   const ParameterCount count = count_parameters(m);
   EXPECT_EQ(count.moe, 2 * (4 * 16 + 4 * 3 * 16 * 8));
   EXPECT_EQ(count.mlp, 0);

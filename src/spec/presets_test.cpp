@@ -91,12 +91,13 @@ TEST(Presets, DeepSeekV3CountsAsPublished) {
   const ParameterCount count = count_parameters(preset("deepseek_v3"));
   const int64_t dim = 7168, expert = 3 * dim * 2048, embedding = 129280 * dim;
   const int64_t norms = 1536 + 512 + 2 * dim;
-  const int64_t attention = dim * 1536 + 1536 * 128 * 192 + dim * (512 + 64) +
-                            512 * 128 * (128 + 128) + 128 * 128 * dim;
+  const int64_t attention =
+      dim * 1536 + 1536 * 128 * 192 + dim * (512 + 64) + 512 * 128 * (128 + 128) + 128 * 128 * dim;
   const int64_t sparse = 257 * expert + 256 * dim + 256;  // one shared; router; its bias
   const int64_t dense = 3 * dim * 18432;
   EXPECT_EQ(count.total(), 671'026'419'200);
-  EXPECT_EQ(count.total(), 2 * embedding + 61 * (attention + norms) + dim + 58 * sparse + 3 * dense);
+  EXPECT_EQ(count.total(),
+            2 * embedding + 61 * (attention + norms) + dim + 58 * sparse + 3 * dense);
   EXPECT_EQ(count.attention, 61 * attention);
   EXPECT_EQ(count.moe, 58 * sparse);
   // README_WEIGHTS.md: 36.6B active without the embedding (0.9B), 11.5B unique in the MTP layer.
@@ -161,7 +162,8 @@ TEST(Presets, FilesReportEveryFaultWithItsLine) {
   ASSERT_FALSE(model);
   const std::string& text = model.error().message;
   EXPECT_NE(text.find(file.string() + ":1: architecture = \"lama\": is not one of the choices"),
-            std::string::npos) << text;
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find(":2: vocab_size = -1: is too small; use 1 to 16777216"), std::string::npos)
       << text;
   EXPECT_NE(text.find(":3: dimm = 4: is unknown; did you mean dim?"), std::string::npos) << text;

@@ -14,34 +14,37 @@ namespace fivefold::spec {
 
 // One source of text or tokens ([[data.sources]], ours).
 struct DataSource {
-  std::string path;                  // text file, .jsonl, .pod, folder of them, or a token file's prefix
-  double weight = 1;                 // share of the mixture
-  std::string format = "auto";       // auto | text | jsonl | tokens | megatron
-  std::string text_key = "text";     // of a JSON line
-  std::string prompt_key = "prompt", response_key = "response";  // tokens of the prompt bear no loss
+  std::string path;             // text file, .jsonl, .pod, folder of them, or a token file's prefix
+  double weight = 1;            // share of the mixture
+  std::string format = "auto";  // auto | text | jsonl | tokens | megatron
+  std::string text_key = "text";  // of a JSON line
+  std::string prompt_key = "prompt",
+              response_key = "response";  // tokens of the prompt bear no loss
 };
 
 struct DataSpec {
   std::vector<DataSource> sources;
-  std::string tokenizer = "byte";   // byte | path to a .model or tokenizer.json
-  double validation_share = 0.05;   // the documents' tail, when no validation path is given
+  std::string tokenizer = "byte";  // byte | path to a .model or tokenizer.json
+  double validation_share = 0.05;  // the documents' tail, when no validation path is given
   std::string validation_path;
-  bool pack_documents = true;       // attention and positions stop at document borders
-  bool mask_document_borders = true;  // the last token of a document does not predict the next one's first
-  std::string cache_folder;         // where tokens of text sources are kept; empty: beside the run
-  int64_t prefetch = 2;             // batches prepared ahead
+  bool pack_documents = true;  // attention and positions stop at document borders
+  bool mask_document_borders =
+      true;                  // the last token of a document does not predict the next one's first
+  std::string cache_folder;  // where tokens of text sources are kept; empty: beside the run
+  int64_t prefetch = 2;      // batches prepared ahead
 };
 
 struct TrainingSpec {
   int64_t micro_batch_size = 1;
-  int64_t global_batch_size = 0;    // sequences; 0: micro_batch_size x data-parallel ranks
+  int64_t global_batch_size = 0;  // sequences; 0: micro_batch_size x data-parallel ranks
   int64_t seq_len = 0;
   int64_t steps = 0;
   int64_t gradient_accumulation_steps = 0;  // 0: derived; else checked against the batch sizes
-  double max_norm = 1.0;            // 0: no clipping
-  std::string mixed_precision_param = "float32";   // parameters and activations: float32 | bfloat16 | float64
+  double max_norm = 1.0;                    // 0: no clipping
+  std::string mixed_precision_param =
+      "float32";  // parameters and activations: float32 | bfloat16 | float64
   std::string mixed_precision_reduce = "float32";  // gradients; float64 with float64 parameters
-  int64_t threads = 0;              // per rank, ours; 0: cores / ranks of this machine
+  int64_t threads = 0;  // per rank, ours; 0: cores / ranks of this machine
 };
 
 struct OptimizerSpec {
@@ -52,7 +55,7 @@ struct OptimizerSpec {
 struct LrSchedulerSpec {
   int64_t warmup_steps = 0;
   std::string decay_type = "cosine";  // linear | sqrt | cosine
-  double decay_ratio = 1;             // share of the steps that decay; < 1 is warm-up, stable, decay
+  double decay_ratio = 1;  // share of the steps that decay; < 1 is warm-up, stable, decay
   double min_lr_factor = 0.1;
 };
 
@@ -82,8 +85,8 @@ struct MetricsSpec {
 
 struct ValidationSpec {
   bool enable = true;
-  int64_t freq = 100;   // steps; the last step always
-  int64_t steps = 10;   // global batches
+  int64_t freq = 100;  // steps; the last step always
+  int64_t steps = 10;  // global batches
 };
 
 struct CommSpec {
@@ -133,7 +136,8 @@ Status check_trainable(const RunSpec& run);
 // Every key with type, default, range and meaning, as Markdown: docs/run_file.md.
 std::string run_file_reference();
 
-// The effective file, every key with its value, as TOML that load_run takes back to the same values.
+// The effective file, every key with its value, as TOML that load_run takes back to the same
+// values.
 std::string to_toml(const RunSpec& run);
 
 // What can only be judged once the number of ranks is known: divisibility of the batch.

@@ -20,9 +20,11 @@ bool read_model(Givens& givens, ModelSpec& model, Report& report) {
       name == givens.keys.end() ? nullptr : std::get_if<std::string>(&name->second.value);
   if (!text) {
     if (!report.faulted("model.name") && name == givens.keys.end()) {
-      report.fault(fmt::format("{}: model.name is missing; use a preset (\"llama3_8b\"), the path of a "
-                               "preset file or of a config.json, or give model.architecture and the "
-                               "sizes", report.file()));
+      report.fault(
+          fmt::format("{}: model.name is missing; use a preset (\"llama3_8b\"), the path of a "
+                      "preset file or of a config.json, or give model.architecture and the "
+                      "sizes",
+                      report.file()));
     }
     return false;
   }

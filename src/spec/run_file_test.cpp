@@ -76,7 +76,8 @@ enable_wandb = true
                               "(1 to 4194304)"));
   EXPECT_THAT(text, HasSubstr("run.toml:5: training.steps = 0: is too small; use 1 to 1000000000"));
   EXPECT_THAT(text, HasSubstr("run.toml:6: training.max_norm = -1.5: is too small; use 0 to 1"));
-  EXPECT_THAT(text, HasSubstr("run.toml:8: optimizer.lr = 0: is too small; use above 0, at most 100"));
+  EXPECT_THAT(text,
+              HasSubstr("run.toml:8: optimizer.lr = 0: is too small; use above 0, at most 100"));
   EXPECT_THAT(text, HasSubstr("run.toml:9: optimizer.nmae = \"AdamW\": is unknown; did you mean "
                               "optimizer.name?"));
   EXPECT_THAT(text, HasSubstr("run.toml:10: [trainig]: is an unknown section; did you mean "
@@ -91,13 +92,15 @@ TEST(RunFile, MissingKeysAreNamed) {
   EXPECT_THAT(text, HasSubstr("run.toml: training.seq_len = 0: is missing; use 1 to 4194304"));
   EXPECT_THAT(text, HasSubstr("run.toml: training.steps = 0: is missing"));
   EXPECT_THAT(refused("[training]\nsteps = 1\nseq_len = 1\n"),
-              Eq("run.toml: model.name is missing; use a preset (\"llama3_8b\"), the path of a preset file or of a "
+              Eq("run.toml: model.name is missing; use a preset (\"llama3_8b\"), the path of a "
+                 "preset file or of a "
                  "config.json, or give model.architecture and the sizes"));
 }
 
 TEST(RunFile, SyntaxErrorsHaveALine) {
   EXPECT_THAT(refused("[model]\nname = \n"), HasSubstr("run.toml:2: is not TOML"));
-  EXPECT_THAT(refused("[model]\nname = \"a\"\nname = \"b\"\n"), HasSubstr("run.toml:3: is not TOML"));
+  EXPECT_THAT(refused("[model]\nname = \"a\"\nname = \"b\"\n"),
+              HasSubstr("run.toml:3: is not TOML"));
   EXPECT_THAT(refused("\xff\xfe"), HasSubstr("is not TOML"));
 }
 
@@ -117,7 +120,8 @@ TEST(RunFile, NestingCannotExhaustTheStack) {
   for (int i = 0; i < 100000; ++i) dots += ".a", brackets += "[";
   EXPECT_THAT(refused(dots + " = 1"), HasSubstr("run.toml:1: nests too deeply"));
   EXPECT_THAT(refused(brackets), HasSubstr("run.toml:1: nests too deeply"));
-  EXPECT_THAT(refused("x = [ \"\"\"a\"\"\"\", {" + dots + " = 1} ]"), HasSubstr("nests too deeply"));
+  EXPECT_THAT(refused("x = [ \"\"\"a\"\"\"\", {" + dots + " = 1} ]"),
+              HasSubstr("nests too deeply"));
   EXPECT_THAT(refused("# " + dots + "\n" + good + "x = '" + dots + "'"),
               Not(HasSubstr("nests too deeply")));
   EXPECT_THAT(refused(std::string(2 << 20, '\n')), HasSubstr("too many for a run file"));
@@ -145,23 +149,29 @@ struct Refusal {
 
 TEST(RunFile, ValuesMustGoTogether) {
   const Refusal cases[] = {
-      {{"training.seq_len=512"}, "training.seq_len = 512: is longer than model.max_seq_len; use at most "
-                                 "256"},
-      {{"training.global_batch_size=7"}, "--training.global_batch_size = 7: is not a multiple of 1 rank "
-                                         "x micro_batch_size 2 = 2; use 6 or 8"},
-      {{"dp=3"}, "global_batch_size = 8: is not a multiple of 3 ranks x micro_batch_size 2 = 6; use 6 or "
-                 "12"},
+      {{"training.seq_len=512"},
+       "training.seq_len = 512: is longer than model.max_seq_len; use at most "
+       "256"},
+      {{"training.global_batch_size=7"},
+       "--training.global_batch_size = 7: is not a multiple of 1 rank "
+       "x micro_batch_size 2 = 2; use 6 or 8"},
+      {{"dp=3"},
+       "global_batch_size = 8: is not a multiple of 3 ranks x micro_batch_size 2 = 6; use 6 or "
+       "12"},
       {{"dp=0"}, "--dp = 0: is no number of ranks; use -1"},
       {{"lr_scheduler.warmup_steps=101"}, "is more than training.steps; use at most 100"},
       {{"lr_scheduler.warmup_steps=60", "lr_scheduler.decay_ratio=0.5"},
-       "--lr_scheduler.decay_ratio = 0.5: makes 50 of 100 steps fall, and the rise takes 60; use at most "
+       "--lr_scheduler.decay_ratio = 0.5: makes 50 of 100 steps fall, and the rise takes 60; use "
+       "at most "
        "0.4"},
       {{"lr_scheduler.decay_ratio=0"}, "is too small; use above 0, at most 1"},
       {{"lr_scheduler.decay_ratio=1.1"}, "is too large; use above 0, at most 1"},
-      {{"model.dim=65"}, "--model.dim = 65: is not a multiple of the 4 heads; use 64 or 68, or give "
-                         "model.head_dim"},
-      {{"model.num_heads=7"}, "--model.num_heads = 7: does not divide model.dim 64; use 1, 2, 4, 8, 16, "
-                              "32 or 64, or give model.head_dim"},
+      {{"model.dim=65"},
+       "--model.dim = 65: is not a multiple of the 4 heads; use 64 or 68, or give "
+       "model.head_dim"},
+      {{"model.num_heads=7"},
+       "--model.num_heads = 7: does not divide model.dim 64; use 1, 2, 4, 8, 16, "
+       "32 or 64, or give model.head_dim"},
       {{"model.num_kv_heads=3"}, "does not divide the 4 query heads; use 1, 2 or 4"},
       {{"model.head_dim=15"}, "is odd, and rotary positions turn pairs; use 14 or 16"},
       {{"model.positions=learned"}, "llama has rotary positions; use \"rope\""},
@@ -173,8 +183,9 @@ TEST(RunFile, ValuesMustGoTogether) {
       {{"model.rope_scaling_factor=8"}, "needs model.rope_scaling"},
       {{"training.mixed_precision_param=float64", "training.mixed_precision_reduce=float32"},
        "does not go with float64 parameters; use \"float64\""},
-      {{"training.mixed_precision_param=float16"}, "comes later; use \"float32\", \"bfloat16\", "
-                                                   "\"float64\""},
+      {{"training.mixed_precision_param=float16"},
+       "comes later; use \"float32\", \"bfloat16\", "
+       "\"float64\""},
       {{"activation_checkpoint.selective_ac_option=2"}, "needs activation_checkpoint.mode"},
       {{"activation_checkpoint.mode=selective", "activation_checkpoint.selective_ac_option=0"},
        "is not a way to choose"},
@@ -184,11 +195,14 @@ TEST(RunFile, ValuesMustGoTogether) {
       {{"data.sources="}, "is empty; use the path"},
       {{"debug.seed=-1"}, "is too small"},
       {{"training.steps=1000000000", "training.seq_len=256", "training.global_batch_size=1048576",
-        "training.micro_batch_size=1048576", "model.max_seq_len=16777216", "training.seq_len=4194304"},
+        "training.micro_batch_size=1048576", "model.max_seq_len=16777216",
+        "training.seq_len=4194304"},
        "training.seq_len is set already"},
       {{"training.steps=1000000000", "training.global_batch_size=1048576",
-        "model.max_seq_len=16777216", "training.seq_len=4194304"}, "makes too many tokens"},
-      {{"model.dim=1048576", "model.num_heads=64", "model.hidden_dim=4194304", "model.num_layers=4096"},
+        "model.max_seq_len=16777216", "training.seq_len=4194304"},
+       "makes too many tokens"},
+      {{"model.dim=1048576", "model.num_heads=64", "model.hidden_dim=4194304",
+        "model.num_layers=4096"},
        "parameters with these sizes"},
   };
   for (const Refusal& c : cases) EXPECT_THAT(refused(good, c.options), HasSubstr(c.message));
@@ -204,9 +218,9 @@ TEST(RunFile, WhatComesLaterIsRefusedAtAnyOtherValue) {
                               : key.is_real()    ? "0.7"
                               : key.is_boolean() ? (neutral == "true" ? "false" : "true")
                                                  : "other";
-    EXPECT_THAT(refused_with(name + "=" + other),
-                HasSubstr("--" + name + " = " + other + ": " + key.later + "; use " +
-                          shown(*key.neutral)));
+    EXPECT_THAT(
+        refused_with(name + "=" + other),
+        HasSubstr("--" + name + " = " + other + ": " + key.later + "; use " + shown(*key.neutral)));
   }
 }
 
@@ -222,7 +236,8 @@ TEST(Overrides, SetAnyKeyByItsNameOrAnAlias) {
   EXPECT_EQ(accepted({"--seq-length=32"}).training.seq_len, 32);
   EXPECT_EQ(accepted({"--seq_length=32"}).training.seq_len, 32);
   EXPECT_EQ(accepted({"train-iters=9"}).training.steps, 9);
-  EXPECT_EQ(accepted({"--micro-batch-size=4", "--global-batch-size=16"}).training.micro_batch_size, 4);
+  EXPECT_EQ(accepted({"--micro-batch-size=4", "--global-batch-size=16"}).training.micro_batch_size,
+            4);
   EXPECT_EQ(accepted({"--clip-grad=0.5"}).training.max_norm, 0.5);
   EXPECT_EQ(accepted({"--save=there", "--load=here"}).checkpoint.folder, "there");
   EXPECT_EQ(accepted({"--load=here"}).checkpoint.initial_load_path, "here");
@@ -262,7 +277,8 @@ TEST(Overrides, AxesOfOtherTrainersAreRefusedWithTheirNames) {
 TEST(Overrides, FaultsNameTheOption) {
   EXPECT_THAT(refused_with("--training.stepz=3"),
               HasSubstr("--training.stepz: is unknown; did you mean training.steps?"));
-  EXPECT_THAT(refused_with("--steps"), HasSubstr("--steps: needs a value; use --steps=VALUE (1 to"));
+  EXPECT_THAT(refused_with("--steps"),
+              HasSubstr("--steps: needs a value; use --steps=VALUE (1 to"));
   EXPECT_THAT(refused(good, {"--lr=1e-3", "--optimizer.lr=1e-3"}),
               HasSubstr("--optimizer.lr = 1e-3: optimizer.lr is set already, by --lr"));
   EXPECT_THAT(refused_with("--training.steps=1e3"), HasSubstr("is not an integer"));

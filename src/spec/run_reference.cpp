@@ -8,7 +8,10 @@ namespace fivefold::spec {
 namespace {
 
 const char* type_of(const Key& key) {
-  return key.is_integer() ? "integer" : key.is_real() ? "number" : key.is_boolean() ? "boolean" : "text";
+  return key.is_integer()   ? "integer"
+         : key.is_real()    ? "number"
+         : key.is_boolean() ? "boolean"
+                            : "text";
 }
 
 std::string default_of(const Key& key) {
@@ -40,17 +43,18 @@ std::string aliases_of(const Key& key) {
 }
 
 void rows(std::string& out, const std::vector<Key>& keys, const std::string& section) {
-  out += "\n| key | type | default | legal | meaning | also on the command line |\n"
-         "| --- | --- | --- | --- | --- | --- |\n";
+  out +=
+      "\n| key | type | default | legal | meaning | also on the command line |\n"
+      "| --- | --- | --- | --- | --- | --- |\n";
   for (const Key& key : keys) {
     if (key.section != section) continue;
     std::string meaning = key.doc;
     if (!key.needs.empty()) {
-      meaning += fmt::format(" {}{}.", static_cast<char>(std::toupper(key.needs[0])),
-                             key.needs.substr(1));
+      meaning +=
+          fmt::format(" {}{}.", static_cast<char>(std::toupper(key.needs[0])), key.needs.substr(1));
     }
-    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", key.name, type_of(key), default_of(key),
-                       legal_values(key), meaning, aliases_of(key));
+    out += fmt::format("| `{}` | {} | {} | {} | {} | {} |\n", key.name, type_of(key),
+                       default_of(key), legal_values(key), meaning, aliases_of(key));
   }
 }
 
@@ -90,8 +94,9 @@ std::string run_file_reference() {
       rows(out, source_keys(), "data.sources");
     }
   }
-  out += "\n## Keys of what comes later\n\nThese are known, and accepted at this value only.\n\n"
-         "| key | accepted | otherwise | also on the command line |\n| --- | --- | --- | --- |\n";
+  out +=
+      "\n## Keys of what comes later\n\nThese are known, and accepted at this value only.\n\n"
+      "| key | accepted | otherwise | also on the command line |\n| --- | --- | --- | --- |\n";
   for (const Key& key : later_keys()) {
     out += fmt::format("| `{}` | `{}` | {} | {} |\n", key.dotted(), shown(*key.neutral), key.later,
                        aliases_of(key));

@@ -32,7 +32,7 @@ struct Alias {
   std::string name;
   std::vector<std::pair<std::string, std::string>> values = {};  // its words for ours
   int64_t scale = 1;                                             // our unit in one of its
-  std::string without_value = {};  // what `--name` alone means
+  std::string without_value = {};                                // what `--name` alone means
 };
 
 struct Range {
@@ -88,12 +88,14 @@ const Key* find_key(std::string_view dotted);
 std::vector<std::string> section_names();
 
 // Parts of run_keys.
-std::vector<Key> model_keys();
+const std::vector<Key>& model_keys();
+std::vector<Key> mixture_keys();
+std::vector<Key> latent_keys();
 std::vector<Key> training_keys();
 std::vector<Key> service_keys();
 
 template <class Part, class T>
-Access<T> field(Part RunSpec::* part, T Part::* member) {
+Access<T> field(Part RunSpec::*part, T Part::*member) {
   return {[=](const RunSpec& run) { return std::optional<T>(run.*part.*member); },
           [=](RunSpec& run, const T& value) { return run.*part.*member = value, true; }};
 }

@@ -8,7 +8,10 @@ namespace {
 
 Key later(const char* section, const char* name, Value neutral, const char* reason,
           std::vector<Alias> aliases = {}) {
-  return {.section = section, .name = name, .aliases = std::move(aliases), .neutral = std::move(neutral),
+  return {.section = section,
+          .name = name,
+          .aliases = std::move(aliases),
+          .neutral = std::move(neutral),
           .later = reason};
 }
 
@@ -28,7 +31,9 @@ std::vector<Key> axis_keys() {
             {{"zero_stage"},
              {"zero_optimization.stage"},
              {.name = "data-parallel-sharding-strategy",
-              .values = {{"no_shard", "0"}, {"optim", "1"}, {"optim_grads", "2"},
+              .values = {{"no_shard", "0"},
+                         {"optim", "1"},
+                         {"optim_grads", "2"},
                          {"optim_grads_params", "3"}}}}),
       later(p, "fsdp_reshard_after_forward", Text("default"), shard),
       later(p, "tensor_parallel_degree", one, tensor,
@@ -66,11 +71,13 @@ std::vector<Key> other_keys() {
       later("model", "aux_loss_coeff", 0.0, mixture, {{"moe-aux-loss-coeff"}}),
       later("model", "z_loss_coeff", 0.0, mixture, {{"moe-z-loss-coeff"}}),
       later("training", "enable_cpu_offload", false, "offloading comes later"),
-      later("compile", "enable", false, "there is nothing to compile: kernels are built with the program"),
+      later("compile", "enable", false,
+            "there is nothing to compile: kernels are built with the program"),
       later("quantization", "recipe", Text("none"), "quantized training comes later",
             {{"fp8-recipe"}}),
       later("checkpoint", "async_mode", Text("disabled"), "asynchronous saving comes later",
-            {{.name = "async-save", .values = {{"true", "async"}, {"false", "disabled"}},
+            {{.name = "async-save",
+              .values = {{"true", "async"}, {"false", "disabled"}},
               .without_value = "true"}}),
       later("checkpoint", "export_dtype", Text("float32"),
             "exporting in another type at the end of a run comes later (`fivefold export` can)"),
@@ -82,7 +89,8 @@ std::vector<Key> other_keys() {
       later("profiling", "profile_freq", int64_t{10}, profile),
       later("profiling", "enable_memory_snapshot", false, profile),
       later("comm", "trace_buf_size", zero, "the flight recorder comes later"),
-      later("debug", "deterministic", true, "runs are always deterministic", {{"deterministic-mode"}}),
+      later("debug", "deterministic", true, "runs are always deterministic",
+            {{"deterministic-mode"}}),
       later("debug", "print_config", false, "ask for it on the command line, --print-config"),
       later("fault_tolerance", "enable", false, fault),
       later("fault_tolerance", "replica_id", zero, fault),
@@ -106,12 +114,15 @@ const std::vector<Key>& later_keys() {
 const std::vector<std::pair<std::string, std::string>>& foreign_names() {
   static const std::vector<std::pair<std::string, std::string>> names = {
       {"training.local_batch_size",
-       "it is per rank and step elsewhere; use training.micro_batch_size for a rank's microbatch and "
+       "it is per rank and step elsewhere; use training.micro_batch_size for a rank's microbatch "
+       "and "
        "training.global_batch_size for the step"},
       {"local_batch_size",
-       "it is per rank and step elsewhere; use training.micro_batch_size for a rank's microbatch and "
+       "it is per rank and step elsewhere; use training.micro_batch_size for a rank's microbatch "
+       "and "
        "training.global_batch_size for the step"},
-      {"total_batch_size", "it counts tokens; use training.global_batch_size, which counts sequences"},
+      {"total_batch_size",
+       "it counts tokens; use training.global_batch_size, which counts sequences"},
       {"training.dataset", "use [[data.sources]] with a path"},
       {"training.dataset_path", "use [[data.sources]] with a path"},
       {"data-path", "use --data.sources=PATH"},

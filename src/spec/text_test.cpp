@@ -5,9 +5,7 @@
 namespace fivefold::spec {
 namespace {
 
-TEST(Text, QuotesAsToml) {
-  EXPECT_EQ(in_quotes("a\"b\\c\n\x01é"), "\"a\\\"b\\\\c\\n\\u0001é\"");
-}
+TEST(Text, QuotesAsToml) { EXPECT_EQ(in_quotes("a\"b\\c\n\x01é"), "\"a\\\"b\\\\c\\n\\u0001é\""); }
 
 TEST(Text, ShortensAtACharactersBorder) {
   EXPECT_EQ(shortened("abc", 3), "abc");

@@ -35,7 +35,8 @@ class Runs {
   bool coin() { return below(2) == 0; }
   double real() { return std::ldexp(static_cast<double>(random_() >> 11), -53); }
   std::string text() {
-    const std::string pieces[] = {"a", "\"", "\\", "\n", "\t", "é", "漢", " ", "#", "'", "=", "\x01"};
+    const std::string pieces[] = {"a",  "\"", "\\", "\n", "\t", "é",
+                                  "漢", " ",  "#",  "'",  "=",  "\x01"};
     std::string s;
     for (uint64_t n = below(6); n > 0; --n) s += pieces[below(std::size(pieces))];
     return s;
@@ -48,7 +49,8 @@ class Runs {
     m.num_heads = int64_t{1} << below(4);
     m.num_kv_heads = m.num_heads;
     m.dim = m.num_heads * 2 * static_cast<int64_t>(1 + below(20));
-    m.vocab_size = static_cast<int64_t>(1 + below(1000)), m.num_layers = static_cast<int64_t>(2 + below(9));
+    m.vocab_size = static_cast<int64_t>(1 + below(1000)),
+    m.num_layers = static_cast<int64_t>(2 + below(9));
     m.hidden_dim = static_cast<int64_t>(1 + below(500));
     m.max_seq_len = static_cast<int64_t>(1 + below(5000));
     m.norm_eps = real() + 1e-12, m.rope_theta = 1 + 1e6 * real(), m.init_std = real() + 1e-9;
@@ -62,7 +64,8 @@ class Runs {
       m.sliding_window = static_cast<int64_t>(below(100));
       if (coin()) m.rope_scaling = RopeScaling{1 + 9 * real(), 0.1 + real(), 2 + real(), 100};
     } else {
-      m.moe = MoeSpec{.num_experts = 8, .top_k = static_cast<int64_t>(1 + below(4)), .moe_hidden_dim = 5};
+      m.moe = MoeSpec{
+          .num_experts = 8, .top_k = static_cast<int64_t>(1 + below(4)), .moe_hidden_dim = 5};
     }
     if (architecture == Architecture::deepseek_v3) {
       m.moe->num_shared_experts = 1, m.moe->first_dense_layers = 1, m.moe->router_bias = coin();
@@ -80,7 +83,8 @@ class Runs {
     if (const auto* integer = std::get_if<Access<int64_t>>(&key.access)) {
       const auto low = static_cast<int64_t>(key.range.minimum);
       const double high = std::min(key.range.maximum, key.range.minimum + 50);
-      integer->set(run, low + static_cast<int64_t>(below(static_cast<uint64_t>(high - key.range.minimum) + 1)));
+      integer->set(run, low + static_cast<int64_t>(
+                                  below(static_cast<uint64_t>(high - key.range.minimum) + 1)));
     } else if (const auto* number = std::get_if<Access<double>>(&key.access)) {
       const double low = key.range.minimum, high = std::min(key.range.maximum, low + 10);
       number->set(run, low + (high - low) * (0.001 + 0.99 * real()));
@@ -95,7 +99,8 @@ class Runs {
   void repair(RunSpec& run) {
     TrainingSpec& t = run.training;
     t.seq_len = std::min(t.seq_len, run.model.max_seq_len);
-    run.parallelism.data_parallel_replicate_degree = coin() ? -1 : static_cast<int64_t>(1 + below(4));
+    run.parallelism.data_parallel_replicate_degree =
+        coin() ? -1 : static_cast<int64_t>(1 + below(4));
     const int64_t ranks = std::max<int64_t>(1, run.parallelism.data_parallel_replicate_degree);
     const int64_t accumulation = static_cast<int64_t>(1 + below(5));
     t.global_batch_size = coin() ? 0 : t.micro_batch_size * ranks * accumulation;
@@ -120,7 +125,8 @@ TEST(ToToml, IsReadBackToTheSameValues) {
     ASSERT_TRUE(again) << "seed " << seed << "\n" << again.error().message << "\n" << text;
     EXPECT_TRUE(again->model == run.model) << "seed " << seed << "\n" << text;
     for (const Key& key : run_keys()) {
-      EXPECT_TRUE(value_of(key, run) == value_of(key, *again)) << "seed " << seed << " " << key.dotted();
+      EXPECT_TRUE(value_of(key, run) == value_of(key, *again))
+          << "seed " << seed << " " << key.dotted();
     }
     ASSERT_EQ(again->data.sources.size(), run.data.sources.size()) << "seed " << seed;
     EXPECT_EQ(to_toml(*again), text) << "seed " << seed;
@@ -144,7 +150,8 @@ TEST(Schema, EveryKeyReachesAField) {
     RunSpec run;
     run.model.moe.emplace(), run.model.mla.emplace();
     if (key.needs.find("\"llama3\"") != std::string::npos) run.model.rope_scaling.emplace();
-    if (key.needs.find("\"yarn\"") != std::string::npos && !run.model.rope_scaling) run.model.yarn.emplace();
+    if (key.needs.find("\"yarn\"") != std::string::npos && !run.model.rope_scaling)
+      run.model.yarn.emplace();
     const std::string before = to_toml(run);
     const bool taken = std::visit(
         [&](const auto& access) {

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
+#include <toml++/toml.h>
 #include <algorithm>
 #include <sstream>
-#include <toml++/toml.h>
 
 #include "base/text.hpp"
 #include "spec/givens.hpp"
@@ -33,7 +33,8 @@ int too_deep(std::string_view text) {
           end += 2;
           continue;
         }
-        if (multiline ? text.substr(end).starts_with(triple) : (text[end] == c || text[end] == '\n')) {
+        if (multiline ? text.substr(end).starts_with(triple)
+                      : (text[end] == c || text[end] == '\n')) {
           break;
         }
         if (text[end] == '\n') ++line;
@@ -42,7 +43,8 @@ int too_deep(std::string_view text) {
       i = end + (multiline ? 2 : 0);
       // A closing triple may follow up to two quotes that belong to the text.
       for (int k = 0; multiline && k < 2 && i + 1 < text.size() && text[i + 1] == c; ++k) ++i;
-      if (!multiline && i < text.size() && text[i] == '\n') --i;  // unclosed: the parser will say so
+      if (!multiline && i < text.size() && text[i] == '\n')
+        --i;  // unclosed: the parser will say so
     } else if (c == '.') {
       if (++dots > 32) return line;
     } else if (c == '[' || c == '{') {
@@ -154,7 +156,8 @@ class Reader {
     } else if (const auto* text = node.as_string()) {
       given.value = text->get();
     } else {
-      report_.at(dotted, given, "is not a single value; use a number, a text in quotes, true or false");
+      report_.at(dotted, given,
+                 "is not a single value; use a number, a text in quotes, true or false");
       return;
     }
     if (!into.emplace(dotted, given).second) {
@@ -167,9 +170,10 @@ class Reader {
     const bool tables =
         array && std::ranges::all_of(*array, [](const toml::node& n) { return n.is_table(); });
     if (!tables) {
-      report_.fault(fmt::format("{}data.sources = {}: is not a list of tables; use [[data.sources]] "
-                                "with path = \"…\" below it, once for each source",
-                                where(node), text_of(node)));
+      report_.fault(
+          fmt::format("{}data.sources = {}: is not a list of tables; use [[data.sources]] "
+                      "with path = \"…\" below it, once for each source",
+                      where(node), text_of(node)));
       return;
     }
     std::vector<std::string> names;
@@ -183,12 +187,13 @@ class Reader {
         } else if (report_.full()) {
           report_.fault({});
         } else {
-          report_.fault(fmt::format("{}{} = {}: {}", where(value), shortened(dotted), text_of(value),
-                                    advice(dotted, names)));
+          report_.fault(fmt::format("{}{} = {}: {}", where(value), shortened(dotted),
+                                    text_of(value), advice(dotted, names)));
         }
       }
       if (!source.contains("data.sources.path")) {
-        report_.fault(fmt::format("{}data.sources.path: is missing; use path = \"…\"", where(element)));
+        report_.fault(
+            fmt::format("{}data.sources.path: is missing; use path = \"…\"", where(element)));
       }
     }
   }
@@ -210,8 +215,10 @@ void read_toml(std::string_view text, const std::string& file, FileKind kind, Gi
     return;
   }
   if (const int line = too_deep(text)) {
-    report.fault(fmt::format("{}:{}: nests too deeply; a key has at most 32 dots, and values at most "
-                             "16 levels of brackets", file, line));
+    report.fault(
+        fmt::format("{}:{}: nests too deeply; a key has at most 32 dots, and values at most "
+                    "16 levels of brackets",
+                    file, line));
     return;
   }
   try {

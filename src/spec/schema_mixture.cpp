@@ -1,0 +1,130 @@
+// The keys of [model] that describe experts and latent attention.
+
+#include "spec/schema_access.hpp"
+
+namespace fivefold::spec {
+namespace {
+
+const char* const needs_experts = "needs model.num_experts above 0";
+const char* const needs_mla = "needs model.kv_lora_rank above 0";
+
+}  // namespace
+
+std::vector<Key> mixture_keys() {
+  const auto count = [](int64_t MoeSpec::*member) { return part(&ModelSpec::moe, member); };
+  return {
+      {.section = "model",
+       .name = "num_experts",
+       .access = presence(&ModelSpec::moe, &MoeSpec::num_experts),
+       .range = between(0, 4096),
+       .aliases = {{"num-experts"}},
+       .doc = "Routed experts of a sparse layer; 0: a dense model."},
+      {.section = "model",
+       .name = "top_k",
+       .access = count(&MoeSpec::top_k),
+       .range = between(1, 4096),
+       .needs = needs_experts,
+       .aliases = {{"moe-router-topk"}, {"num-experts-per-tok"}},
+       .doc = "Experts of a token."},
+      {.section = "model",
+       .name = "moe_hidden_dim",
+       .access = count(&MoeSpec::moe_hidden_dim),
+       .range = between(1, 1 << 22),
+       .needs = needs_experts,
+       .aliases = {{"moe-ffn-hidden-size"}},
+       .doc = "Width inside an expert."},
+      {.section = "model",
+       .name = "num_shared_experts",
+       .access = count(&MoeSpec::num_shared_experts),
+       .range = between(0, 4096),
+       .needs = needs_experts,
+       .doc = "Experts that every token visits."},
+      {.section = "model",
+       .name = "first_dense_layers",
+       .access = count(&MoeSpec::first_dense_layers),
+       .range = between(0, 4096),
+       .needs = needs_experts,
+       .doc = "Leading layers with a dense MLP."},
+      {.section = "model",
+       .name = "num_expert_groups",
+       .access = count(&MoeSpec::num_expert_groups),
+       .range = between(0, 4096),
+       .needs = needs_experts,
+       .aliases = {{"moe-router-num-groups"}},
+       .doc = "Groups that the experts are divided into; 0: none."},
+      {.section = "model",
+       .name = "num_limited_groups",
+       .access = count(&MoeSpec::num_limited_groups),
+       .range = between(0, 4096),
+       .needs = needs_experts,
+       .aliases = {{"moe-router-group-topk"}},
+       .doc = "Groups that a token may choose experts from."},
+      {.section = "model",
+       .name = "router_bias",
+       .access = part(&ModelSpec::moe, &MoeSpec::router_bias),
+       .needs = needs_experts,
+       .aliases = {{"moe-router-enable-expert-bias"}},
+       .doc = "A bias per expert that balances the load without a loss (`deepseek_v3`)."},
+      {.section = "model",
+       .name = "score_func",
+       .access = part(&ModelSpec::moe, &MoeSpec::score_func),
+       .choices = {"softmax", "sigmoid"},
+       .needs = needs_experts,
+       .aliases = {{"moe-router-score-function"}},
+       .doc = "From router logits to scores."},
+      {.section = "model",
+       .name = "route_scale",
+       .access = part(&ModelSpec::moe, &MoeSpec::route_scale),
+       .range = above_to(0, 1e6),
+       .needs = needs_experts,
+       .aliases = {{"moe-router-topk-scaling-factor"}},
+       .doc = "Factor on the chosen experts' weights."},
+      {.section = "model",
+       .name = "normalize_top_k",
+       .access = part(&ModelSpec::moe, &MoeSpec::normalize_top_k),
+       .needs = needs_experts,
+       .doc = "The chosen experts' weights are divided by their sum."},
+      {.section = "model",
+       .name = "num_mtp_layers",
+       .access = model(&ModelSpec::num_mtp_layers),
+       .range = between(0, 64),
+       .doc = "Multi-token prediction layers (`deepseek_v3`)."},
+  };
+}
+
+std::vector<Key> latent_keys() {
+  const auto count = [](int64_t MlaSpec::*member) { return part(&ModelSpec::mla, member); };
+  return {
+      {.section = "model",
+       .name = "kv_lora_rank",
+       .access = presence(&ModelSpec::mla, &MlaSpec::kv_lora_rank),
+       .range = between(0, 1 << 20),
+       .doc = "Width of the latent keys and values; 0: ordinary attention."},
+      {.section = "model",
+       .name = "q_lora_rank",
+       .access = count(&MlaSpec::q_lora_rank),
+       .range = between(0, 1 << 20),
+       .needs = needs_mla,
+       .doc = "Width of the latent queries; 0: one full matrix."},
+      {.section = "model",
+       .name = "qk_nope_head_dim",
+       .access = count(&MlaSpec::qk_nope_head_dim),
+       .range = between(1, 1 << 14),
+       .needs = needs_mla,
+       .doc = "Unrotated part of a head."},
+      {.section = "model",
+       .name = "qk_rope_head_dim",
+       .access = count(&MlaSpec::qk_rope_head_dim),
+       .range = between(2, 1 << 14),
+       .needs = needs_mla,
+       .doc = "Rotated part of a head."},
+      {.section = "model",
+       .name = "v_head_dim",
+       .access = count(&MlaSpec::v_head_dim),
+       .range = between(1, 1 << 14),
+       .needs = needs_mla,
+       .doc = "Width of a value head."},
+  };
+}
+
+}  // namespace fivefold::spec
