@@ -46,15 +46,14 @@ const std::vector<Ban>& bans() {
       {R"(\bthrow\b)", "errors are values (base/result.hpp)"},
       {R"(\b(exit|abort|_exit|quick_exit)\s*\()",
        "only CHECK and cli end the program",
-       {"src/cli/", "src/base/check.cpp", "_test.cpp", "tests/", "bench/"}},
-      {R"(\bs?rand\s*\(|\bstd::random_device\b|\bstd::mt19937)",
+       {"src/cli/", "src/base/check.cpp", "_test.cpp", "_fuzz.cpp", "tests/", "bench/"}},
+      {R"(\bs?rand\s*\(|\bstd::random_device\b)",
        "random numbers come from base/random.hpp, by seed and index"},
       {R"(\bstd::\w+_distribution\b)", "differs between standard libraries; use base/random.hpp"},
       {R"(\bstd::shared_ptr\b|\bstd::make_shared\b)",
        "owners are unique (cli: the options that CLI11's callbacks share)",
        {"src/cli/"}},
       {R"(\bGTEST_SKIP\b|\bDISABLED_)", "a test that skips itself tests nothing"},
-      {R"(\bgoto\b)", "use a function"},
       {R"(\bstd::regex\b)", "slow and throws; only the tests use it", {"tests/"}},
   };
   return list;
