@@ -53,18 +53,18 @@ Result<Weights> open_shards(const Path& folder, const Path& index_path) {
     for (const auto& [name, tensor] : weights.files.back().tensors()) {
       const auto listed = index.find(name);
       if (listed == index.end() || listed->second != shard) {
-        return invalid_input("{}: holds tensor {}, which {} {}", (folder / shard).string(), name,
-                             index_path.filename().string(),
-                             listed == index.end() ? "does not list"
-                                                   : "places in " + listed->second);
+        return invalid_input(
+            "{}: holds tensor {}, which {} {}", (folder / shard).string(), name,
+            index_path.filename().string(),
+            listed == index.end() ? "does not list" : "places in " + listed->second);
       }
       weights.tensors[name] = &tensor;
     }
   }
   for (const auto& [name, shard] : index) {
     if (!weights.tensors.contains(name)) {
-      return invalid_input("{}: lists tensor {} in {}, which does not hold it",
-                           index_path.string(), name, shard);
+      return invalid_input("{}: lists tensor {} in {}, which does not hold it", index_path.string(),
+                           name, shard);
     }
   }
   return weights;
@@ -77,9 +77,10 @@ Result<Weights> open_weights(const Path& path) {
   const bool has_single = std::filesystem::exists(single, error);
   const bool has_index = std::filesystem::exists(index, error);
   if (has_single && has_index) {
-    return invalid_input("{}: holds both model.safetensors and model.safetensors.index.json; name "
-                         "the single file, or remove one of them",
-                         path.string());
+    return invalid_input(
+        "{}: holds both model.safetensors and model.safetensors.index.json; name "
+        "the single file, or remove one of them",
+        path.string());
   }
   if (has_single) return open_single(single);
   if (has_index) return open_shards(path, index);
@@ -105,8 +106,9 @@ void check_tied_head(const Weights& weights, const std::string& embedding, Fault
   const StoredTensor &a = *head->second, &b = *table->second;
   if (a.dtype != b.dtype || a.shape != b.shape ||
       !std::equal(a.bytes.begin(), a.bytes.end(), b.bytes.begin(), b.bytes.end())) {
-    faults.add(fmt::format("{} differs from {}, but the model ties them; set tied_embeddings = false",
-                           head_name, embedding));
+    faults.add(
+        fmt::format("{} differs from {}, but the model ties them; set tied_embeddings = false",
+                    head_name, embedding));
   }
 }
 
@@ -184,10 +186,21 @@ Status import_huggingface(const Path& path, const spec::ModelSpec& model,
   TRY(faults.status(path));
   std::vector<std::byte> scratch;
   for (const ForeignTensor& foreign : layout) {
-    const Status read = read_tensor(*weights.tensors.at(foreign.name), foreign, parameters, scratch);
+    const Status read =
+        read_tensor(*weights.tensors.at(foreign.name), foreign, parameters, scratch);
     if (!read) faults.add(read.error().message);
   }
   return faults.status(path);
+}
+
+Result<DType> huggingface_dtype(const Path& path) {
+  const Weights weights = TRY(open_weights(path));
+  bool all_bf16 = !weights.tensors.empty();
+  for (const auto& [name, tensor] : weights.tensors) {
+    if (tensor->dtype == "F64") return DType::f64;
+    all_bf16 = all_bf16 && tensor->dtype == "BF16";
+  }
+  return all_bf16 ? DType::bf16 : DType::f32;
 }
 
 }  // namespace fivefold::checkpoint

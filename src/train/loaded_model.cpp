@@ -43,7 +43,8 @@ Status load_huggingface(const Path& path, const LoadOptions& options, LoadedMode
                          "use a dense model", path.string());
   }
   loaded.tokenizer_path = options.tokenizer.empty() ? path.string() : options.tokenizer;
-  build(loaded, options.dtype.value_or(DType::f32));
+  const DType stored = TRY(checkpoint::huggingface_dtype(path));
+  build(loaded, options.dtype.value_or(stored));
   return checkpoint::import_huggingface(path, loaded.spec, *loaded.parameters);
 }
 

@@ -13,7 +13,7 @@ namespace fivefold::train {
 struct LoadOptions {
   int threads = 1;
   std::string tokenizer;             // empty: the one that the weights were trained with
-  std::optional<DType> dtype = {};   // empty: the checkpoint's own (float32 for Hugging Face folders)
+  std::optional<DType> dtype = {};   // empty: that of the stored weights
 };
 
 // Weights with all that is needed to use them.

@@ -151,6 +151,7 @@ TEST_F(TrainerTest, ARerunGivesTheSameBits) {
   for (const char* precision : {"float32", "bfloat16", "float64"}) {
     spec::RunSpec run = run_spec(std::string("a") + precision);
     run.training.mixed_precision_param = precision;
+    if (run.training.mixed_precision_param == "float64") run.training.mixed_precision_reduce = "float64";
     const Recorder a = must(run, 2);
     run.dump_folder = (folder_ / (std::string("b") + precision)).string();
     const Recorder b = must(run, 2);
@@ -165,6 +166,7 @@ TEST_F(TrainerTest, ResumedTwiceGivesTheSameBits) {
   for (const char* precision : {"float32", "bfloat16", "float64"}) {
     spec::RunSpec run = run_spec(std::string("whole") + precision);
     run.training.mixed_precision_param = precision;
+    if (run.training.mixed_precision_param == "float64") run.training.mixed_precision_reduce = "float64";
     const Recorder whole = must(run);
     run.dump_folder = (folder_ / (std::string("pieces") + precision)).string();
     std::vector<double> losses;
@@ -173,7 +175,8 @@ TEST_F(TrainerTest, ResumedTwiceGivesTheSameBits) {
       last = Recorder();
       last.on_step = [&](const StepReport& s) { stop_ = s.step + 1 >= until; };
       stop_ = false;
-      ASSERT_TRUE(go(run, last));
+      const Status status = go(run, last);
+      ASSERT_TRUE(status) << status.error().message;
       for (const double loss : last.losses()) losses.push_back(loss);
     }
     stop_ = false;
