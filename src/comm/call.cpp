@@ -13,8 +13,10 @@ std::string to_string(const Call& call) {
     case Op::broadcast:
       return fmt::format("broadcast of {} {} from rank {}", call.count, name_of(call.dtype),
                          call.root);
-    case Op::barrier: return "barrier";
-    case Op::duplicate: return "duplicate";
+    case Op::barrier:
+      return "barrier";
+    case Op::duplicate:
+      return "duplicate";
   }
   return "an unknown call";
 }
@@ -33,11 +35,12 @@ Status agree(std::string_view axis, std::span<const Call> calls) {
 
 Error timeout_of(std::string_view axis, const Call& call, int ranks, std::span<const int> missing,
                  std::chrono::milliseconds timeout) {
-  return {Error::Code::timeout,
-          fmt::format("{}: {}, call {}: no sign of {} of {} within {} s; look for why it stopped, or "
-                      "raise comm.train_timeout_seconds if it is only slow",
-                      axis, to_string(call), call.sequence, list_of(missing), ranks,
-                      double(timeout.count()) / 1000)};
+  return {
+      Error::Code::timeout,
+      fmt::format("{}: {}, call {}: no sign of {} of {} within {} s; look for why it stopped, or "
+                  "raise comm.train_timeout_seconds if it is only slow",
+                  axis, to_string(call), call.sequence, list_of(missing), ranks,
+                  double(timeout.count()) / 1000)};
 }
 
 std::string list_of(std::span<const int> ranks) {

@@ -33,8 +33,8 @@ std::string to_string(const Call& call);
 Status agree(std::string_view axis, std::span<const Call> calls);
 
 // "dp: all_reduce (sum) of 1000 float32, call 17: no sign of ranks 1, 3 of 4 within 100 s; …"
-Error timeout_of(std::string_view axis, const Call& call, int ranks,
-                 std::span<const int> missing, std::chrono::milliseconds timeout);
+Error timeout_of(std::string_view axis, const Call& call, int ranks, std::span<const int> missing,
+                 std::chrono::milliseconds timeout);
 
 // "rank 1", "ranks 1, 3"
 std::string list_of(std::span<const int> ranks);

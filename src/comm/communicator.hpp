@@ -3,9 +3,10 @@
 // interface; whether ranks are threads of one process or MPI processes is settled where the world
 // is made (threads.hpp, mpi.hpp).
 //
-// Every call blocks its caller until its result is there, and no longer than the deadline. After any
-// error the group is unusable. One thread at a time may call; work that overlaps with other calls
-// uses a duplicate.
+// Every call blocks its caller until its result is there, and no longer than the deadline. After
+// any error the group is unusable. One thread at a time may call; work that overlaps with other
+// calls uses a duplicate. Ranks whose calls do not match (op, count, dtype, reduction, root) all
+// get invalid_input with both calls named.
 
 #include <array>
 #include <chrono>
@@ -51,6 +52,9 @@ class Communicator {
   // Cost     2 (n-1)/n of data's bytes sent per rank (reduce-scatter, then all-gather).
   virtual Status all_reduce(View data, Reduce reduce) = 0;
   // data of `root` to all.
+  //
+  // Shape    as for all_reduce, any dtype.
+  // Cost     (n-1) times data's bytes sent by the root.
   virtual Status broadcast(View data, int root) = 0;
   virtual Status barrier() = 0;
 
@@ -58,7 +62,8 @@ class Communicator {
   virtual Result<std::unique_ptr<Communicator>> duplicate(std::string axis) = 0;
 
   // Tells the others that this rank gives up, so that their next call (or the one they wait in)
-  // ends with peer_lost and `reason` instead of a timeout. Never blocks.
+  // ends with peer_lost and `reason` instead of a timeout; in every group of the launch, since it
+  // is the rank that stops. Never blocks. Any thread may call it.
   virtual void abandon(const std::string& reason) = 0;
 };
 

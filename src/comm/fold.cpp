@@ -19,10 +19,14 @@ struct Wide<bf16> {
 };
 
 template <class T>
-T widen(T x) { return x; }
+T widen(T x) {
+  return x;
+}
 inline float widen(bf16 x) { return to_float(x); }
 template <class T>
-void narrow(T x, T& to) { to = x; }
+void narrow(T x, T& to) {
+  to = x;
+}
 inline void narrow(float x, bf16& to) { to = to_bf16(x); }
 
 struct Sum {
@@ -33,11 +37,15 @@ struct Sum {
 // `a != a` keeps a NaN that came first; a NaN that comes second fails the comparison and is taken.
 struct Max {
   template <class T>
-  T operator()(T a, T b) const { return a > b || a != a ? a : b; }
+  T operator()(T a, T b) const {
+    return a > b || a != a ? a : b;
+  }
 };
 struct Min {
   template <class T>
-  T operator()(T a, T b) const { return a < b || a != a ? a : b; }
+  T operator()(T a, T b) const {
+    return a < b || a != a ? a : b;
+  }
 };
 
 template <class T, class Op>
@@ -68,9 +76,12 @@ template <class T>
 void fold_as(Reduce reduce, std::span<const std::byte* const> sources,
              std::span<std::byte* const> outputs, int64_t count) {
   switch (reduce) {
-    case Reduce::sum: return fold_all<T, Sum>(sources, outputs, count);
-    case Reduce::max: return fold_all<T, Max>(sources, outputs, count);
-    case Reduce::min: return fold_all<T, Min>(sources, outputs, count);
+    case Reduce::sum:
+      return fold_all<T, Sum>(sources, outputs, count);
+    case Reduce::max:
+      return fold_all<T, Max>(sources, outputs, count);
+    case Reduce::min:
+      return fold_all<T, Min>(sources, outputs, count);
   }
 }
 
@@ -80,11 +91,16 @@ void fold(Reduce reduce, DType dtype, std::span<const std::byte* const> sources,
           std::span<std::byte* const> outputs, int64_t count) {
   CHECK(!sources.empty(), "a fold of nothing");
   switch (dtype) {
-    case DType::f32: return fold_as<float>(reduce, sources, outputs, count);
-    case DType::f64: return fold_as<double>(reduce, sources, outputs, count);
-    case DType::bf16: return fold_as<bf16>(reduce, sources, outputs, count);
-    case DType::i64: return fold_as<int64_t>(reduce, sources, outputs, count);
-    default: CHECK(can_fold(dtype), "all_reduce of {}", name_of(dtype));
+    case DType::f32:
+      return fold_as<float>(reduce, sources, outputs, count);
+    case DType::f64:
+      return fold_as<double>(reduce, sources, outputs, count);
+    case DType::bf16:
+      return fold_as<bf16>(reduce, sources, outputs, count);
+    case DType::i64:
+      return fold_as<int64_t>(reduce, sources, outputs, count);
+    default:
+      CHECK(can_fold(dtype), "all_reduce of {}", name_of(dtype));
   }
 }
 

@@ -13,8 +13,8 @@ namespace fivefold::comm {
 // Every output becomes ((s0 op s1) op s2) op …, element by element. bf16 is folded in float32 and
 // rounded once; max and min give NaN where any operand is NaN; i64 sums wrap.
 //
-// Requires  at least one source; f32, f64, bf16 or i64; an output is one of the sources, or overlaps
-//           none of them.
+// Requires  at least one source; f32, f64, bf16 or i64; an output is one of the sources, or
+//           overlaps none of them.
 void fold(Reduce reduce, DType dtype, std::span<const std::byte* const> sources,
           std::span<std::byte* const> outputs, int64_t count);
 

@@ -58,7 +58,7 @@ class MpiCommunicator final : public Communicator {
   Clock::time_point deadline_;
   std::optional<Error> broken_;
   std::vector<Hello> hellos_;
-  std::vector<std::byte> staged_;  // one segment of each peer
+  std::vector<std::byte> staged_;                          // one segment of each peer
   std::atomic<int64_t> bytes_sent_{0}, messages_sent_{0};  // read while a call is under way
 };
 
@@ -122,9 +122,9 @@ Status MpiCommunicator::all_reduce(View data, Reduce reduce) {
   return {};
 }
 
-// Segment by segment: every rank collects its slice from all, folds it, and sends the result to all,
-// while the next segment's collection is already under way. Segments keep the staging small and each
-// message far below MPI's limit of 2 GiB.
+// Segment by segment: every rank collects its slice from all, folds it, and sends the result to
+// all, while the next segment's collection is already under way. Segments keep the staging small
+// and each message far below MPI's limit of 2 GiB.
 Status MpiCommunicator::reduce_scattered(std::byte* data, const Call& call) {
   const auto width = int64_t(size_of(call.dtype));
   const int64_t segment =
@@ -189,7 +189,8 @@ Status MpiCommunicator::reduce_scattered(std::byte* data, const Call& call) {
 }
 
 Status MpiCommunicator::broadcast(View data, int root) {
-  CHECK(data.contiguous() && 0 <= root && root < size_, "broadcast from rank {} of {}", root, size_);
+  CHECK(data.contiguous() && 0 <= root && root < size_, "broadcast from rank {} of {}", root,
+        size_);
   TRY(enter({.count = data.count(), .root = root, .op = Op::broadcast, .dtype = data.dtype}, data));
   const int64_t bytes = data.count() * int64_t(size_of(data.dtype));
   if (bytes == 0) return {};
@@ -227,7 +228,8 @@ int64_t number_in(const char* text) { return text == nullptr ? 0 : std::atoll(te
 
 // srun tells every task the size of its step; a plain sbatch script is not a step with tasks.
 int64_t slurm_tasks() {
-  return std::getenv("SLURM_PROCID") == nullptr ? 0 : number_in(std::getenv("SLURM_STEP_NUM_TASKS"));
+  return std::getenv("SLURM_PROCID") == nullptr ? 0
+                                                : number_in(std::getenv("SLURM_STEP_NUM_TASKS"));
 }
 
 }  // namespace
@@ -245,9 +247,10 @@ Result<std::unique_ptr<Communicator>> mpi_world(const Options& options) {
   auto world = std::make_unique<MpiCommunicator>(
       TRY(runtime.duplicate(MPI_COMM_WORLD, options.timeout)), "world", options);
   if (world->size() == 1 && slurm_tasks() > 1) {
-    return io_error("srun started {} tasks but MPI knows of one; start with srun --mpi=pmix (srun "
-                    "--mpi=list shows what this Slurm has), or with mpirun",
-                    slurm_tasks());
+    return io_error(
+        "srun started {} tasks but MPI knows of one; start with srun --mpi=pmix (srun "
+        "--mpi=list shows what this Slurm has), or with mpirun",
+        slurm_tasks());
   }
   return world;
 }

@@ -122,9 +122,10 @@ Status MpiRuntime::start_mpi() {
   }
   if (provided < MPI_THREAD_MULTIPLE) {
     if (initialized == 0) MPI_Finalize();
-    return io_error("this MPI gives thread level {} and Fivefold needs MPI_THREAD_MULTIPLE ({}); use a "
-                    "build of MPI with support for threads, or ranks as threads of one process",
-                    provided, MPI_THREAD_MULTIPLE);
+    return io_error(
+        "this MPI gives thread level {} and Fivefold needs MPI_THREAD_MULTIPLE ({}); use a "
+        "build of MPI with support for threads, or ranks as threads of one process",
+        provided, MPI_THREAD_MULTIPLE);
   }
   MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
   MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
@@ -206,7 +207,8 @@ void MpiRuntime::abandon(const std::string& reason) {
   if (!started_) return;
   const std::lock_guard lock(mutex_);
   if (reason_) return;
-  const std::string text = fmt::format("rank {} gave up: {}", rank_, reason).substr(0, reason_bytes);
+  const std::string text =
+      fmt::format("rank {} gave up: {}", rank_, reason).substr(0, reason_bytes);
   reason_ = Error{Error::Code::peer_lost, text};
   is_abandoned_ = true;
   outgoing_.assign(text.begin(), text.end());

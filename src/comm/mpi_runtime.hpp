@@ -31,7 +31,8 @@ class Transfers {
 
   Status send(const void* data, int64_t bytes, int to, int tag, MPI_Comm comm);
   Status receive(void* data, int64_t bytes, int from, int tag, MPI_Comm comm);
-  // Any other operation's request, of nobody in particular.
+  // Any other operation's request, of nobody in particular. MPI cannot cancel it: after an error
+  // its buffers are lost.
   MPI_Request* add() { return add(-1); }
 
   enum class Progress : uint8_t { none, some, all };
@@ -50,8 +51,8 @@ class MpiRuntime {
   static MpiRuntime& of_process();
   MpiRuntime(const MpiRuntime&) = delete;
   MpiRuntime& operator=(const MpiRuntime&) = delete;
-  // Waits a while for the other ranks to come to their ends too, then ends MPI; a rank that does not
-  // come is ended by MPI_Abort, because MPI_Finalize would wait for it without a deadline.
+  // Waits a while for the other ranks to come to their ends too, then ends MPI; a rank that does
+  // not come is ended by MPI_Abort, because MPI_Finalize would wait for it without a deadline.
   ~MpiRuntime();
 
   // Starts MPI at the first call. Collective.
@@ -64,7 +65,7 @@ class MpiRuntime {
   Result<MPI_Comm> duplicate(MPI_Comm comm, std::chrono::milliseconds timeout);
 
   // Waits for all of them, which are gone afterwards. On an error the rest are cancelled.
-  // Errors   timeout with the message that `late` makes of the peers that were waited for, peer_lost.
+  // Errors   timeout, as `late` words it from the peers that were waited for; peer_lost.
   using Late = std::function<Error(const std::vector<int>& missing)>;
   Status wait(Transfers& transfers, std::chrono::steady_clock::time_point deadline,
               const Late& late);
@@ -79,9 +80,9 @@ class MpiRuntime {
 
   MpiRuntime() = default;
   Status start_mpi();
-  Status listen();               // posts the receive of the next reason
+  Status listen();  // posts the receive of the next reason
   Status count_local_ranks(std::chrono::milliseconds timeout);
-  void hear();                   // takes in a reason that has come
+  void hear();  // takes in a reason that has come
 
   bool started_ = false;
   int rank_ = 0, size_ = 1, local_ranks_ = 1;
@@ -89,11 +90,11 @@ class MpiRuntime {
   MPI_Comm control_ = MPI_COMM_NULL;
 
   std::atomic<bool> is_abandoned_{false};
-  std::mutex mutex_;             // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::optional<Error> reason_;
   MPI_Request heard_ = MPI_REQUEST_NULL;
   std::vector<char> incoming_ = std::vector<char>(reason_bytes);
-  std::vector<char> outgoing_;   // outlives its sends
+  std::vector<char> outgoing_;  // outlives its sends
 };
 
 // Ok for MPI_SUCCESS, else peer_lost with MPI's own words.

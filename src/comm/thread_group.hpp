@@ -1,9 +1,9 @@
 #pragma once
 // The meeting place of ranks that are threads of one process. Internal to comm/threads.cpp.
 //
-// One word counts all arrivals so far and carries the failure flag, so that "the last rank came" and
-// "a rank gave up" exclude each other: a rank that leaves with an error is certain that no peer will
-// touch its buffer any more.
+// One word counts all arrivals so far and carries the failure flag, so that "the last rank came"
+// and "a rank gave up" exclude each other: a rank that leaves with an error is certain that no peer
+// will touch its buffer any more.
 
 #include <atomic>
 #include <condition_variable>

@@ -4,8 +4,8 @@
 
 namespace fivefold::comm {
 
-// Runs body(world) on `ranks` threads of this process and waits for all of them. A body that returns
-// an error abandons the world, so the others stop as well.
+// Runs body(world) on `ranks` threads of this process and waits for all of them. A body that
+// returns an error abandons the world, so the others stop as well.
 //
 // Errors   the first failing rank's error (by rank, peer_lost last).
 Status run_threads(int ranks, const Options& options,

@@ -40,36 +40,40 @@ TEST_P(Worlds, DuplicatesAreIndependent) {
 TEST_P(Worlds, ABarrierHoldsEverybodyBack) {
   std::atomic<int> arrived{0};
   const int ranks = GetParam();
-  EXPECT_EQ(text_of(run_threads(ranks, patient, [&](Communicator& world) -> Status {
-              for (int round = 1; round <= 50; ++round) {
-                ++arrived;
-                TRY(world.barrier());
-                if (arrived < round * ranks) return invalid_input("passed early");
-                TRY(world.barrier());
-              }
-              return {};
-            })),
+  EXPECT_EQ(text_of(run_threads(ranks, patient,
+                                [&](Communicator& world) -> Status {
+                                  for (int round = 1; round <= 50; ++round) {
+                                    ++arrived;
+                                    TRY(world.barrier());
+                                    if (arrived < round * ranks)
+                                      return invalid_input("passed early");
+                                    TRY(world.barrier());
+                                  }
+                                  return {};
+                                })),
             "");
   EXPECT_EQ(arrived, 50 * ranks);
 }
 
 TEST_P(Worlds, TwoGroupsWorkFromTwoThreadsOfARank) {
-  EXPECT_EQ(text_of(run_threads(GetParam(), patient, [](Communicator& world) -> Status {
-              const auto twin = TRY(world.duplicate("dp"));
-              Status other;
-              std::thread thread([&] {
-                for (int i = 0; i < 30 && other; ++i) {
-                  other = cases::all_reduce_is_the_serial_fold<float>(*twin, Reduce::sum, 3000);
-                }
-              });
-              Status mine;
-              for (int i = 0; i < 30 && mine; ++i) {
-                mine = cases::all_reduce_is_the_serial_fold<double>(world, Reduce::sum, 2000);
-              }
-              thread.join();
-              TRY(mine);
-              return other;
-            })),
+  EXPECT_EQ(text_of(run_threads(
+                GetParam(), patient,
+                [](Communicator& world) -> Status {
+                  const auto twin = TRY(world.duplicate("dp"));
+                  Status other;
+                  std::thread thread([&] {
+                    for (int i = 0; i < 30 && other; ++i) {
+                      other = cases::all_reduce_is_the_serial_fold<float>(*twin, Reduce::sum, 3000);
+                    }
+                  });
+                  Status mine;
+                  for (int i = 0; i < 30 && mine; ++i) {
+                    mine = cases::all_reduce_is_the_serial_fold<double>(world, Reduce::sum, 2000);
+                  }
+                  thread.join();
+                  TRY(mine);
+                  return other;
+                })),
             "");
 }
 
@@ -85,14 +89,13 @@ std::vector<Status> run_all(int ranks, const Options& options,
 }
 
 TEST(Threads, AMissedDeadlineNamesAxisCallAndMissingRanks) {
-  const auto results =
-      run_all(4, Options{milliseconds(100)}, [](Communicator& world) -> Status {
-        const auto group = TRY(world.duplicate("dp"));
-        TRY(group->barrier());
-        if (world.rank() == 1 || world.rank() == 3) return {};
-        std::vector<float> data(100);
-        return group->all_reduce(View(data.data(), DType::f32, {100}), Reduce::sum);
-      });
+  const auto results = run_all(4, Options{milliseconds(100)}, [](Communicator& world) -> Status {
+    const auto group = TRY(world.duplicate("dp"));
+    TRY(group->barrier());
+    if (world.rank() == 1 || world.rank() == 3) return {};
+    std::vector<float> data(100);
+    return group->all_reduce(View(data.data(), DType::f32, {100}), Reduce::sum);
+  });
   for (const int rank : {0, 2}) {
     ASSERT_FALSE(results[size_t(rank)]);
     EXPECT_EQ(results[size_t(rank)].error().code, Error::Code::timeout);
@@ -167,8 +170,15 @@ TEST(Threads, CallsThatDoNotMatchAreReportedByName) {
        [](auto& w) { return reduce(w, DType::f64, 1000, Reduce::sum); }, "of 1000 float64"},
       {"reduction", [](auto& w) { return reduce(w, DType::f32, 1000, Reduce::sum); },
        [](auto& w) { return reduce(w, DType::f32, 1000, Reduce::max); }, "all_reduce (max)"},
-      {"root", [](auto& w) { double x = 0; return w.broadcast(View(&x, DType::f64, {1}), 0); },
-       [](auto& w) { double x = 0; return w.broadcast(View(&x, DType::f64, {1}), 1); },
+      {"root",
+       [](auto& w) {
+         double x = 0;
+         return w.broadcast(View(&x, DType::f64, {1}), 0);
+       },
+       [](auto& w) {
+         double x = 0;
+         return w.broadcast(View(&x, DType::f64, {1}), 1);
+       },
        "of 1 float64 from rank 1"},
   };
   for (const Mismatch& m : mismatches) {

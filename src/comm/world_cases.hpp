@@ -23,7 +23,8 @@ inline Error mismatch(std::string message) { return {Error::Code::not_finite, st
 template <class T>
 T element(int rank, int64_t i) {
   const Random random(7, uint64_t(rank));
-  const double x = (random.uniform(uint64_t(i)) - 0.5) * double(1 << (random.bits(uint64_t(i)) % 20));
+  const double x =
+      (random.uniform(uint64_t(i)) - 0.5) * double(1 << (random.bits(uint64_t(i)) % 20));
   if constexpr (std::is_same_v<T, bf16>) {
     return to_bf16(float(x));
   } else if constexpr (std::is_same_v<T, int64_t>) {
@@ -73,9 +74,9 @@ Status all_reduce_is_the_serial_fold(Communicator& world, Reduce reduce, int64_t
   TRY(world.all_reduce(View(data.data(), DTypeOf<T>::value, {count}), reduce));
   for (size_t i = 0; i < data.size(); ++i) {
     if (std::memcmp(&data[i], &want[i], sizeof(T)) != 0) {
-      return tl::unexpected(mismatch(fmt::format("all_reduce {} of {} {}: element {} differs on rank {} of {}",
-                                      int(reduce), count, name_of(DTypeOf<T>::value), i,
-                                      world.rank(), world.size())));
+      return tl::unexpected(mismatch(
+          fmt::format("all_reduce {} of {} {}: element {} differs on rank {} of {}", int(reduce),
+                      count, name_of(DTypeOf<T>::value), i, world.rank(), world.size())));
     }
   }
   return {};
@@ -103,8 +104,9 @@ inline Status broadcasts(Communicator& world) {
       TRY(world.broadcast(View(data.data(), DType::f64, {count}), root));
       for (int64_t i = 0; i < count; ++i) {
         if (data[size_t(i)] != element<double>(root, i)) {
-          return tl::unexpected(mismatch(fmt::format("broadcast of {} from {}: element {} differs on rank {}",
-                                          count, root, i, world.rank())));
+          return tl::unexpected(
+              mismatch(fmt::format("broadcast of {} from {}: element {} differs on rank {}", count,
+                                   root, i, world.rank())));
         }
       }
     }
@@ -126,15 +128,16 @@ inline Status meters(Communicator& world) {
     return sent;
   };
   const int64_t reduced = TRY(sent_by_all([&] { return world.all_reduce(view, Reduce::sum); }));
-  const int64_t broadcast = TRY(sent_by_all([&] { return world.broadcast(view, others > 0 ? 1 : 0); }));
+  const int64_t broadcast =
+      TRY(sent_by_all([&] { return world.broadcast(view, others > 0 ? 1 : 0); }));
   const int64_t barrier = TRY(sent_by_all([&] { return world.barrier(); }));
   if (reduced == 2 * others * 4012 && broadcast == others * 4012 && barrier == 0) return {};
-  return tl::unexpected(mismatch(fmt::format("all_reduce {}, broadcast {}, barrier {} bytes", reduced,
-                                             broadcast, barrier)));
+  return tl::unexpected(mismatch(
+      fmt::format("all_reduce {}, broadcast {}, barrier {} bytes", reduced, broadcast, barrier)));
 }
 
-// A duplicate has the same ranks and a life of its own: calls on it and on the original may alternate
-// in any order that each group agrees on.
+// A duplicate has the same ranks and a life of its own: calls on it and on the original may
+// alternate in any order that each group agrees on.
 inline Status duplicates(Communicator& world) {
   const auto twin = TRY(world.duplicate("dp"));
   const auto grandchild = TRY(twin->duplicate("inner"));

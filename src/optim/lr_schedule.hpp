@@ -13,8 +13,8 @@ namespace fivefold::optim {
 //   decay     after:               lr * (m + (1 - m) * f(p))           at most steps - w
 //
 // with m = min_lr_factor, p = (step - (steps - d)) / d, so that p = 1 at the last step, and f(p) =
-// 1 - p (linear), 1 - sqrt(p) (sqrt) or (1 + cos(pi p)) / 2 (cosine). Past `steps` it stays where it
-// ended.
+// 1 - p (linear), 1 - sqrt(p) (sqrt) or (1 + cos(pi p)) / 2 (cosine). Past `steps` it stays where
+// it ended.
 //
 // Requires  a decay_type of those three (load_run accepts no other); step >= 1.
 // Source    Loshchilov & Hutter, "SGDR", 2017 (cosine); Hägele et al., "Scaling laws and

@@ -84,8 +84,10 @@ std::vector<NamedView> AdamWOptimizer::state() const {
 
 Result<double> clip_factor(double norm, double max_norm) {
   if (!std::isfinite(norm)) {
-    return fail(Error::Code::not_finite, "the gradients' norm is {}; debug.detect_anomaly = true "
-                "names the first layer with a NaN or Inf", norm);
+    return fail(Error::Code::not_finite,
+                "the gradients' norm is {}; debug.detect_anomaly = true "
+                "names the first layer with a NaN or Inf",
+                norm);
   }
   return max_norm > 0 && norm > max_norm ? max_norm / norm : 1.0;
 }

@@ -62,8 +62,9 @@ class AdamWOptimizer {
   Tensor m_, v_, master_;
 };
 
-// What to multiply the gradients by so that their norm is at most max_norm: 1 when it is already, or
-// when max_norm is 0 (no clipping).
+// What to multiply the gradients by so that their norm is at most max_norm: 1 when it is already,
+// or when max_norm is 0 (no clipping).
+//
 // Errors   not_finite, for a NaN or infinite norm, clipping or not.
 Result<double> clip_factor(double norm, double max_norm);
 

@@ -29,8 +29,8 @@ spec::ParameterSpec vector(const char* name, int64_t size) {
 }
 
 std::vector<spec::ParameterSpec> some_parameters() {
-  return {matrix("embedding", 33, 8), matrix("q", 8, 8), matrix("k", 8, 8), vector("norm", 8),
-          vector("bias", 5), matrix("head", 8, 33)};
+  return {matrix("embedding", 33, 8), matrix("q", 8, 8), matrix("k", 8, 8),
+          vector("norm", 8),          vector("bias", 5), matrix("head", 8, 33)};
 }
 
 struct Fixture {
@@ -122,7 +122,8 @@ TEST(AdamWOptimizer, DecaysMatricesOnly) {
   for (const Parameter& p : f.set.all()) {
     for (int64_t i = p.offset; i < p.offset + p.count; ++i) {
       const double factor = p.spec.shape.size() == 2 ? 0.95 : 1;
-      EXPECT_DOUBLE_EQ(f.set.values().as<double>()[i], Fixture::value_of(i) * factor) << p.spec.name;
+      EXPECT_DOUBLE_EQ(f.set.values().as<double>()[i], Fixture::value_of(i) * factor)
+          << p.spec.name;
     }
   }
 }
@@ -134,7 +135,7 @@ TEST(AdamWOptimizer, SmallUpdatesOfBf16AreNotLost) {
   AdamWOptimizer optimizer(f.ctx, f.set, {.weight_decay = 0});
   for (float& g : f.set.gradients().flat<float>()) g = 1;
   for (int64_t step = 1; step <= 100; ++step) optimizer.step(f.ctx, 1e-4, step);
-  // Constant gradients make every update lr: 1 - 100 * 1e-4 = 0.99, which rounds to 0.98828125 + …
+  // Constant gradients make every update lr: 1 - 100 * 1e-4 = 0.99.
   EXPECT_NEAR(optimizer.master().as<float>()[0], 0.99, 1e-5);
   EXPECT_EQ(f.set.values().as<bf16>()[0], to_bf16(0.99f));
 }
@@ -223,8 +224,8 @@ TEST(Clipping, ScalesDownToMaxNormAndNeverUp) {
 }
 
 TEST(Clipping, ANormThatIsNotFiniteIsReported) {
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(),
-                          std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     Fixture f(DType::f32);
     const AdamWOptimizer optimizer(f.ctx, f.set, {});
     f.set.zero_gradients();

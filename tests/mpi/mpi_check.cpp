@@ -1,6 +1,7 @@
 // Run under mpirun by CTest: mpi_check cases | timeout | abandon | mismatch | stuck.
 // Every rank judges what it sees; the first wrong thing makes it return 1.
-// By hand: mpi_check bandwidth (under mpirun), or mpi_check threads <ranks> for the other transport.
+// By hand: mpi_check bandwidth (under mpirun), or mpi_check threads <ranks> for the other
+// transport.
 
 #include <fmt/format.h>
 
@@ -24,12 +25,13 @@ using std::chrono::milliseconds;
 
 // Not an expectation met: what was wanted, what came.
 Status expect_error(const Status& status, Error::Code code, const std::string& part) {
-  if (!status && status.error().code == code && status.error().message.find(part) != std::string::npos) {
+  if (!status && status.error().code == code &&
+      status.error().message.find(part) != std::string::npos) {
     return {};
   }
-  return tl::unexpected(cases::mismatch(fmt::format(
-      "wanted an error {} with \"{}\", came \"{}\"", int(code), part,
-      status ? std::string("success") : status.error().message)));
+  return tl::unexpected(
+      cases::mismatch(fmt::format("wanted an error {} with \"{}\", came \"{}\"", int(code), part,
+                                  status ? std::string("success") : status.error().message)));
 }
 
 Status check_cases() {
@@ -73,9 +75,10 @@ Status check_timeout() {
   if (!status && status.error().code == Error::Code::peer_lost) {
     return expect_error(status, Error::Code::peer_lost, "no sign of rank 2 of 3");
   }
-  return expect_error(status, Error::Code::timeout,
-                      "world: all_reduce (sum) of 100 float32, call 2: no sign of rank 2 of 3 within "
-                      "0.3 s");
+  return expect_error(
+      status, Error::Code::timeout,
+      "world: all_reduce (sum) of 100 float32, call 2: no sign of rank 2 of 3 within "
+      "0.3 s");
 }
 
 Status check_abandon() {
@@ -95,9 +98,10 @@ Status check_mismatch() {
   std::vector<float> data(1000);
   const int64_t count = world->rank() == 2 ? 999 : 1000;
   const Status status = world->all_reduce(View(data.data(), DType::f32, {count}), Reduce::sum);
-  TRY(expect_error(status, Error::Code::invalid_input,
-                   "rank 0 call 1, all_reduce (sum) of 1000 float32; rank 2 call 1, all_reduce (sum) "
-                   "of 999 float32"));
+  TRY(expect_error(
+      status, Error::Code::invalid_input,
+      "rank 0 call 1, all_reduce (sum) of 1000 float32; rank 2 call 1, all_reduce (sum) "
+      "of 999 float32"));
   return expect_error(world->barrier(), Error::Code::peer_lost, "after the group had failed");
 }
 
@@ -126,7 +130,8 @@ Status measure(Communicator& world) {
     const double median = seconds[seconds.size() / 2];
     if (world.rank() == 0) {
       fmt::print("all_reduce {} ranks {:>9} B {:>10.1f} us {:>6.2f} GB/s\n", world.size(), bytes,
-                 median * 1e6, 2.0 * (world.size() - 1) / world.size() * double(bytes) / median / 1e9);
+                 median * 1e6,
+                 2.0 * (world.size() - 1) / world.size() * double(bytes) / median / 1e9);
     }
   }
   return {};
@@ -136,12 +141,16 @@ Status measure_mpi() { return measure(*TRY(mpi_world({milliseconds(60'000)}))); 
 
 int run(const std::string& what, int ranks) {
   const std::map<std::string, std::function<Status()>> checks = {
-      {"cases", check_cases},       {"timeout", check_timeout}, {"abandon", check_abandon},
-      {"mismatch", check_mismatch}, {"stuck", check_stuck},
+      {"cases", check_cases},
+      {"timeout", check_timeout},
+      {"abandon", check_abandon},
+      {"mismatch", check_mismatch},
+      {"stuck", check_stuck},
       {"threads", [&] { return run_threads(ranks, {milliseconds(60'000)}, measure); }},
       {"bandwidth", measure_mpi}};
   const auto check = checks.find(what);
-  const Status status = check == checks.end() ? invalid_input("no check \"{}\"", what) : check->second();
+  const Status status =
+      check == checks.end() ? invalid_input("no check \"{}\"", what) : check->second();
   if (status) return 0;
   fmt::print(stderr, "mpi_check {}: {}\n", what, status.error().message);
   return 1;

@@ -1,6 +1,6 @@
 #pragma once
-// Data parallelism over replicas: every rank holds all parameters, and gradients are summed over the
-// ranks in buckets while the backward pass still computes the next ones.
+// Data parallelism over replicas: every rank holds all parameters, and gradients are summed over
+// the ranks in buckets while the backward pass still computes the next ones.
 
 #include <condition_variable>
 #include <cstdint>
@@ -28,10 +28,10 @@ struct ReducerTimes {
 
 // Sums ParameterSet::gradients over the ranks of `group`, in place.
 //
-// Buckets are ranges of the flat buffer cut from its end, because the backward pass finishes the last
-// parameters first. They go out in that fixed order on all ranks, each as soon as all its parameters
-// are ready and its predecessors are out, from a thread of the reducer's own. A parameter that is
-// ready out of order (a tied embedding) only waits.
+// Buckets are ranges of the flat buffer cut from its end, because the backward pass finishes the
+// last parameters first. They go out in that fixed order on all ranks, each as soon as all its
+// parameters are ready and its predecessors are out, from a thread of the reducer's own. A
+// parameter that is ready out of order (a tied embedding) only waits.
 //
 // Order    every element in rank order (Communicator::all_reduce): the bits depend neither on the
 //          bucket size nor on overlap.
@@ -49,8 +49,8 @@ class GradientReducer {
 
   // Before the backward pass of a step's last microbatch.
   void begin();
-  // Nothing more will be added to the gradients of parameters first to last (inclusive, indices into
-  // ParameterSet::all()). Each parameter at most once a step.
+  // Nothing more will be added to the gradients of parameters first to last (inclusive, indices
+  // into ParameterSet::all()). Each parameter at most once a step.
   void mark_ready(size_t first, size_t last);
   // Takes the rest as ready, and waits until all sums are there.
   // Errors   of the group's all_reduce; the reducer is then unusable.
@@ -62,12 +62,12 @@ class GradientReducer {
 
  private:
   struct Bucket {
-    int64_t begin = 0, end = 0;   // elements
-    int64_t missing = 0;          // of them, not ready yet
+    int64_t begin = 0, end = 0;  // elements
+    int64_t missing = 0;         // of them, not ready yet
   };
-  void start_step();              // under mutex_
+  void start_step();                               // under mutex_
   void mark_elements(int64_t begin, int64_t end);  // under mutex_
-  void communicate();             // the thread
+  void communicate();                              // the thread
   Status reduce(const Bucket& bucket);
 
   const ParameterSet& parameters_;
@@ -76,13 +76,13 @@ class GradientReducer {
   std::vector<Bucket> buckets_;  // in sending order
   ReducerTimes times_;
 
-  std::mutex mutex_;             // guards what follows and Bucket::missing
+  std::mutex mutex_;  // guards what follows and Bucket::missing
   std::condition_variable changed_;
   bool in_step_ = false, stopping_ = false;
-  size_t sent_ = 0;              // buckets whose sums are there (or that failed)
+  size_t sent_ = 0;  // buckets whose sums are there (or that failed)
   double communicating_ = 0;
   Status status_;
-  std::vector<bool> ready_;      // by parameter
+  std::vector<bool> ready_;  // by parameter
   std::thread thread_;
 };
 

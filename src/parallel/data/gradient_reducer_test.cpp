@@ -22,8 +22,8 @@ std::string text_of(const Status& status) { return status ? "" : status.error().
 // Seven parameters of uneven sizes, 1,543 elements.
 std::vector<spec::ParameterSpec> some_parameters() {
   std::vector<spec::ParameterSpec> specs;
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
-           {40, 16}, {16}, {16, 16}, {7}, {16, 32}, {48}, {64}}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{40, 16}, {16}, {16, 16}, {7}, {16, 32}, {48}, {64}}) {
     spec::ParameterSpec spec;
     spec.name = fmt::format("p{}", specs.size());
     spec.shape = shape;
@@ -105,9 +105,10 @@ TEST_P(Ranks, SumsAreTheSerialFoldWhateverBucketsOrderAndOverlap) {
     for (const bool overlap : {true, false}) {
       for (const Backward& backward : {Backward(in_order), Backward(out_of_order)}) {
         const ReducerOptions options{bucket_bytes, overlap};
-        EXPECT_EQ(text_of(comm::run_threads(GetParam(), patient, [&](Communicator& world) {
-                    return steps_match<float>(world, options, backward);
-                  })),
+        EXPECT_EQ(text_of(comm::run_threads(GetParam(), patient,
+                                            [&](Communicator& world) {
+                                              return steps_match<float>(world, options, backward);
+                                            })),
                   "")
             << bucket_bytes << " bytes, overlap " << overlap;
       }
@@ -116,9 +117,10 @@ TEST_P(Ranks, SumsAreTheSerialFoldWhateverBucketsOrderAndOverlap) {
 }
 
 TEST_P(Ranks, Float64GradientsToo) {
-  EXPECT_EQ(text_of(comm::run_threads(GetParam(), patient, [](Communicator& world) {
-              return steps_match<double>(world, {1000, true}, in_order);
-            })),
+  EXPECT_EQ(text_of(comm::run_threads(GetParam(), patient,
+                                      [](Communicator& world) {
+                                        return steps_match<double>(world, {1000, true}, in_order);
+                                      })),
             "");
 }
 
@@ -183,8 +185,8 @@ TEST(GradientReducer, APeerThatStopsInMidStepEndsTheOthers) {
 }
 
 TEST(GradientReducer, AnErrorIsReportedByEveryLaterFinish) {
-  const Status status = comm::run_threads(
-      2, {std::chrono::milliseconds(50)}, [&](Communicator& world) -> Status {
+  const Status status =
+      comm::run_threads(2, {std::chrono::milliseconds(50)}, [&](Communicator& world) -> Status {
         Memory memory;
         ParameterSet set(memory, some_parameters(), DType::f32, true);
         set.zero_gradients();
@@ -222,7 +224,8 @@ TEST(SameStart, ABroadcastMakesThemEqual) {
   EXPECT_EQ(text_of(comm::run_threads(3, patient,
                                       [&](Communicator& world) -> Status {
                                         Memory memory;
-                                        ParameterSet set(memory, some_parameters(), DType::f32, false);
+                                        ParameterSet set(memory, some_parameters(), DType::f32,
+                                                         false);
                                         for (float& x : set.values().flat<float>()) {
                                           x = float(world.rank());
                                         }

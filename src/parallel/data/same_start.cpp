@@ -18,9 +18,10 @@ Status verify_same_parameters(const ParameterSet& parameters, comm::Communicator
     if (hashes[rank] != hashes[0]) different.push_back(rank);
   }
   if (different.empty()) return {};
-  return invalid_input("{}: the parameters of rank {} differ from rank 0's; start every rank with the "
-                       "same run file, seed and checkpoint",
-                       group.axis(), fmt::join(different, ", "));
+  return invalid_input(
+      "{}: the parameters of rank {} differ from rank 0's; start every rank with the "
+      "same run file, seed and checkpoint",
+      group.axis(), fmt::join(different, ", "));
 }
 
 }  // namespace fivefold::parallel

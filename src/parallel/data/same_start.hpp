@@ -6,7 +6,8 @@
 namespace fivefold::parallel {
 
 // Every rank gets the values of `root`.
-Status broadcast_parameters(const ParameterSet& parameters, comm::Communicator& group, int root = 0);
+Status broadcast_parameters(const ParameterSet& parameters, comm::Communicator& group,
+                            int root = 0);
 
 // Whether all ranks hold the same bits.
 // Errors   invalid_input, naming the ranks that differ from rank 0; on every rank alike.
