@@ -63,12 +63,12 @@ void attention(Context& ctx, const char* name, int64_t b, int64_t tq, int64_t tk
   std::vector<int64_t> tokens(size_t(b * tq));
   for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = int64_t(i);
   std::optional<AttentionDropout> dropout;
-  if (dropout_rate > 0) dropout = {dropout_rate, Random(1, 1), {tokens.data(), DType::i64, {b, tq}}};
+  if (dropout_rate > 0)
+    dropout = {dropout_rate, Random(1, 1), {tokens.data(), DType::i64, {b, tq}}};
   const View q = part(qkv, 0, h).slice(1, 0, tq), k = part(qkv, h, h + g),
              v = part(qkv, h + g, h + 2 * g);
-  const double forward = median_seconds([&] {
-    attention_forward(ctx, shape, q, k, v, {}, dropout, out, lse);
-  });
+  const double forward =
+      median_seconds([&] { attention_forward(ctx, shape, q, k, v, {}, dropout, out, lse); });
   const double pairs =
       double(b * h) * (training ? double(tq) * double(tq + 1) / 2 : double(tq) * double(tk));
   const double flops = 4 * double(d) * pairs;
@@ -99,10 +99,11 @@ void cross_entropy(Context& ctx, int64_t rows, int64_t classes) {
   const double backward =
       median_seconds([&] { cross_entropy_backward(ctx, logits, targets, lse, 1e-3); });
   const double bytes = 4.0 * double(rows * classes);
-  std::printf("cross-entropy %5ld x %5ld           fwd %9.3f ms %6.1f GB/s read"
-              "         bwd %9.3f ms %6.1f GB/s read and written\n",
-              long(rows), long(classes), forward * 1e3, bytes / forward * 1e-9, backward * 1e3,
-              2 * bytes / backward * 1e-9);
+  std::printf(
+      "cross-entropy %5ld x %5ld           fwd %9.3f ms %6.1f GB/s read"
+      "         bwd %9.3f ms %6.1f GB/s read and written\n",
+      long(rows), long(classes), forward * 1e3, bytes / forward * 1e-9, backward * 1e3,
+      2 * bytes / backward * 1e-9);
 }
 
 int run(int threads, Isa isa) {

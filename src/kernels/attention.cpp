@@ -45,8 +45,8 @@ void attention_forward(Context& ctx, const AttentionShape& shape, ConstView q, C
                        const std::optional<AttentionDropout>& dropout, View out, View lse) {
   check_operands(q, k, v, out, lse, document_start, dropout);
   if (q.count() == 0) return;
-  const auto run = ctx.backend == Backend::reference ? reference::attention_forward
-                                                     : attention_forward_cpu;
+  const auto run =
+      ctx.backend == Backend::reference ? reference::attention_forward : attention_forward_cpu;
   run(ctx, shape, q, k, v, document_start, dropout, out, lse);
 }
 
@@ -61,8 +61,8 @@ void attention_backward(Context& ctx, const AttentionShape& shape, ConstView dou
   check_operand(dk, q.dtype, {n.batches, n.keys, n.groups, n.dim}, "dk");
   check_operand(dv, q.dtype, {n.batches, n.keys, n.groups, n.dim}, "dv");
   if (q.count() + k.count() == 0) return;
-  const auto run = ctx.backend == Backend::reference ? reference::attention_backward
-                                                     : attention_backward_cpu;
+  const auto run =
+      ctx.backend == Backend::reference ? reference::attention_backward : attention_backward_cpu;
   run(ctx, shape, dout, q, k, v, out, lse, document_start, dropout, dq, dk, dv);
 }
 

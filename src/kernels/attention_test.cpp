@@ -178,7 +178,8 @@ TEST(AttentionDropout, TheMaskDoesNotDependOnHowASequenceIsSplit) {
     std::vector<int64_t> tokens;
     for (int64_t i = 0; i < n; ++i) tokens.push_back(1000 + i);
     const auto dropout = [&](int64_t from, int64_t to) {
-      return AttentionDropout{0.4, Random(1, 2), {tokens.data() + from, DType::i64, {1, to - from}}};
+      return AttentionDropout{
+          0.4, Random(1, 2), {tokens.data() + from, DType::i64, {1, to - from}}};
     };
     whole.forward(world, {}, {}, dropout(0, n));
     for (const auto& [from, to] : {std::pair{int64_t{0}, split}, std::pair{split, n}}) {

@@ -1,6 +1,6 @@
+#include "kernels/reference/cross_entropy.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/cross_entropy.hpp"
 
 #define KERNEL_FILE "kernels/cpu/cross_entropy.inl"
 #include "kernels/cpu/each_isa.inl"
@@ -11,8 +11,8 @@ namespace {
 const int32_t* checked_targets(const ConstView& targets, int64_t rows, int64_t classes) {
   const int32_t* target = elements<int32_t>(targets, rows, "targets");
   for (int64_t n = 0; n < rows; ++n) {
-    CHECK(-1 <= target[n] && target[n] < classes, "target {} of row {} of {} classes", target[n],
-          n, classes);
+    CHECK(-1 <= target[n] && target[n] < classes, "target {} of row {} of {} classes", target[n], n,
+          classes);
   }
   return target;
 }
@@ -29,9 +29,8 @@ void cross_entropy_forward(Context& ctx, ConstView logits, ConstView targets, Vi
     auto* loss = elements<Accumulator<T>>(losses, n, "losses");
     auto* log_sum = elements<Accumulator<T>>(lse, n, "lse");
     const auto kernel = KERNEL(ctx, T, cross_entropy_forward);
-    split(ctx, n, row_grain(logits.columns()), [&](int64_t begin, int64_t end) {
-      kernel(rows, target, loss, log_sum, begin, end);
-    });
+    split(ctx, n, row_grain(logits.columns()),
+          [&](int64_t begin, int64_t end) { kernel(rows, target, loss, log_sum, begin, end); });
   });
 }
 
@@ -44,9 +43,8 @@ void cross_entropy_backward(Context& ctx, View logits, ConstView targets, ConstV
     const auto rows = rows_of<T>(logits);
     const auto* log_sum = elements<Accumulator<T>>(lse, n, "lse");
     const auto kernel = KERNEL(ctx, T, cross_entropy_backward);
-    split(ctx, n, row_grain(logits.columns()), [&](int64_t begin, int64_t end) {
-      kernel(rows, target, log_sum, scale, begin, end);
-    });
+    split(ctx, n, row_grain(logits.columns()),
+          [&](int64_t begin, int64_t end) { kernel(rows, target, log_sum, scale, begin, end); });
   });
 }
 

@@ -34,7 +34,8 @@ struct Outcome {
       : logits(std::move(values)), losses(targets.size()), lse(targets.size()) {
     const auto rows = int64_t(targets.size()), classes = int64_t(logits.size()) / rows;
     const View view(logits.data(), DType::f32, {rows, classes});
-    const View loss_view(losses.data(), DType::f32, {rows}), lse_view(lse.data(), DType::f32, {rows});
+    const View loss_view(losses.data(), DType::f32, {rows}),
+        lse_view(lse.data(), DType::f32, {rows});
     const ConstView target_view(targets.data(), DType::i32, {rows});
     cross_entropy_forward(world.ctx, view, target_view, loss_view, lse_view);
     cross_entropy_backward(world.ctx, view, target_view, lse_view, 1);

@@ -38,10 +38,10 @@ std::vector<int64_t> tokens_of(const Setup& s) {
 
 std::optional<AttentionDropout> dropout_of(const Setup& s, const std::vector<int64_t>& tokens) {
   if (s.dropout == 0) return std::nullopt;
-  return AttentionDropout{.rate = s.dropout,
-                          .random = Random(11, stream_of("attention")),
-                          .token_index = ConstView(tokens.data(), DType::i64,
-                                                   {s.batches, s.queries})};
+  return AttentionDropout{
+      .rate = s.dropout,
+      .random = Random(11, stream_of("attention")),
+      .token_index = ConstView(tokens.data(), DType::i64, {s.batches, s.queries})};
 }
 
 Case case_of(Setup s) {
@@ -51,7 +51,8 @@ Case case_of(Setup s) {
   c.name = "attention/" + s.name;
   const Shape q{s.batches, s.queries, s.heads, s.dim}, kv{s.batches, s.keys, s.groups, s.dim};
   if (s.fused) {
-    c.inputs.push_back({"qkv", Kind::normal, {s.batches, s.queries, s.heads + 2 * s.groups, s.dim}});
+    c.inputs.push_back(
+        {"qkv", Kind::normal, {s.batches, s.queries, s.heads + 2 * s.groups, s.dim}});
   } else {
     c.inputs = {{"q", Kind::normal, q}, {"k", Kind::normal, kv}, {"v", Kind::normal, kv}};
   }
@@ -60,7 +61,8 @@ Case case_of(Setup s) {
     start.values = s.document_start;
     c.inputs.push_back(start);
   }
-  c.outputs = {{"out", Kind::output, q}, {"lse", Kind::statistics, {s.batches, s.heads, s.queries}}};
+  c.outputs = {{"out", Kind::output, q},
+               {"lse", Kind::statistics, {s.batches, s.heads, s.queries}}};
   c.forward = [s, tokens = tokens_of(s)](Context& ctx, Tensors& in, Tensors& out) {
     const auto [q_view, k_view, v_view] = operands_of(s, in);
     attention_forward(ctx, s.shape, q_view, k_view, v_view, documents_of(s, in),

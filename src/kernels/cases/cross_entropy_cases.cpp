@@ -40,9 +40,12 @@ Case case_of(const Setup& s) {
   c.forward = [scale](Context& ctx, Tensors& in, Tensors& out) {
     cross_entropy_forward(ctx, in[0], in[1], out[1], out[2]);
     switch (in[0].dtype()) {
-      case DType::f64: return scaled_sum<double>(out[1], scale, out[0]);
-      case DType::f32: return scaled_sum<float>(out[1], scale, out[0]);
-      default: return scaled_sum<bf16>(out[1], scale, out[0]);
+      case DType::f64:
+        return scaled_sum<double>(out[1], scale, out[0]);
+      case DType::f32:
+        return scaled_sum<float>(out[1], scale, out[0]);
+      default:
+        return scaled_sum<bf16>(out[1], scale, out[0]);
     }
   };
   c.backward = [scale](Context& ctx, Tensors& in, Tensors& out, Tensors& dout, Tensors& din) {

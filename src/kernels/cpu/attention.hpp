@@ -118,11 +118,16 @@ struct ForwardScratch {
   A *rows, *columns, *scores, *keep, *sums, *top, *total, *decay, *from, *to;
   KeyTiles<A> tiles;
   ForwardScratch(Scratch<A>& scratch, int64_t key_tiles, int64_t dim)
-      : rows(scratch.take(tile_size * dim)), columns(scratch.take(tile_size * dim)),
-        scores(scratch.take(tile_size * tile_size)), keep(scratch.take(tile_size * tile_size)),
-        sums(scratch.take(tile_size * dim)), top(scratch.take(tile_size)),
-        total(scratch.take(tile_size)), decay(scratch.take(tile_size)),
-        from(scratch.take(tile_size)), to(scratch.take(tile_size)),
+      : rows(scratch.take(tile_size * dim)),
+        columns(scratch.take(tile_size * dim)),
+        scores(scratch.take(tile_size * tile_size)),
+        keep(scratch.take(tile_size * tile_size)),
+        sums(scratch.take(tile_size * dim)),
+        top(scratch.take(tile_size)),
+        total(scratch.take(tile_size)),
+        decay(scratch.take(tile_size)),
+        from(scratch.take(tile_size)),
+        to(scratch.take(tile_size)),
         tiles(scratch, key_tiles, dim) {}
 };
 
@@ -133,13 +138,19 @@ struct BackwardScratch {
   KeyTiles<A> tiles;
   A *dk, *dv;  // sums for each tile of keys of the part
   BackwardScratch(Scratch<A>& scratch, int64_t key_tiles, bool key_gradient, int64_t dim)
-      : q_rows(scratch.take(tile_size * dim)), q_columns(scratch.take(tile_size * dim)),
-        dout_rows(scratch.take(tile_size * dim)), dout_columns(scratch.take(tile_size * dim)),
+      : q_rows(scratch.take(tile_size * dim)),
+        q_columns(scratch.take(tile_size * dim)),
+        dout_rows(scratch.take(tile_size * dim)),
+        dout_columns(scratch.take(tile_size * dim)),
         probabilities(scratch.take(tile_size * tile_size)),
-        gradients(scratch.take(tile_size * tile_size)), keep(scratch.take(tile_size * tile_size)),
-        dq(scratch.take(tile_size * dim)), lse(scratch.take(tile_size)),
-        delta(scratch.take(tile_size)), ones(scratch.take(tile_size)),
-        from(scratch.take(tile_size)), to(scratch.take(tile_size)),
+        gradients(scratch.take(tile_size * tile_size)),
+        keep(scratch.take(tile_size * tile_size)),
+        dq(scratch.take(tile_size * dim)),
+        lse(scratch.take(tile_size)),
+        delta(scratch.take(tile_size)),
+        ones(scratch.take(tile_size)),
+        from(scratch.take(tile_size)),
+        to(scratch.take(tile_size)),
         tiles(scratch, key_tiles, dim),
         dk(key_gradient ? scratch.take(key_tiles * tile_size * dim) : nullptr),
         dv(key_gradient ? scratch.take(key_tiles * tile_size * dim) : nullptr) {}
@@ -182,7 +193,8 @@ struct TileMask {
   bool any = false, all = true;
 
   TileMask(const QueryTile& tile, int64_t key_tile, int64_t key_count)
-      : queries(tile), first(key_tile * tile_size),
+      : queries(tile),
+        first(key_tile * tile_size),
         padded_keys(round_up(std::min(tile_size, key_count - first), row_padding)) {
     for (int64_t i = 0; i < tile.count; ++i) {
       any = any || (tile.from[i] < first + tile_size && tile.to[i] > first);
@@ -231,7 +243,8 @@ struct DropoutTile {
               int64_t head)
       // Vectors of Philox need the generator's key: its two words, seed and stream.
       : seed_and_stream(std::bit_cast<std::array<uint64_t, 2>>(dropout.random)),
-        threshold(dropout_threshold(dropout.rate)), scale(1 / (1 - dropout.rate)) {
+        threshold(dropout_threshold(dropout.rate)),
+        scale(1 / (1 - dropout.rate)) {
     const ConstView& tokens = dropout.token_index;
     const int64_t* token = tokens.as<int64_t>() + batch * tokens.stride[0] + queries.first;
     for (int64_t i = 0; i < queries.count; ++i) rows[i] = dropout_row(token[i], head);

@@ -46,9 +46,9 @@ std::vector<BackwardPart> parts_of(const AttentionOperands<T>& args, int threads
       continue;
     }
     part.query_gradient = false;
-    const int64_t key_step =
-        std::min(cut(key_tiles.to),
-                 std::max<int64_t>(1, most_sum_bytes * key_tiles.to / std::max<int64_t>(1, sum_bytes)));
+    const int64_t key_step = std::min(
+        cut(key_tiles.to),
+        std::max<int64_t>(1, most_sum_bytes * key_tiles.to / std::max<int64_t>(1, sum_bytes)));
     for (int64_t j = 0; j < key_tiles.to; j += key_step) {
       part.key_tiles = {j, std::min(j + key_step, key_tiles.to)};
       parts.push_back(part);
@@ -78,8 +78,7 @@ void backward(Context& ctx, const AttentionOperands<T>& args) {
                                     part.key_gradient, args.padded_dim());
     scratch = std::max(scratch, counted.used());
   }
-  Tensor memory(ctx.memory, Category::workspace, DTypeOf<A>::value,
-                {ctx.pool.threads(), scratch});
+  Tensor memory(ctx.memory, Category::workspace, DTypeOf<A>::value, {ctx.pool.threads(), scratch});
   A* base = memory.flat<A>().data();
   const auto kernel = PICK(ctx, attention_backward_part<T>);
   share_out(ctx.pool, int64_t(parts.size()), [&](int64_t task, int thread) {

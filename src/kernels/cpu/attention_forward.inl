@@ -134,7 +134,8 @@ void weighted_values(const AttentionOperands<T>& args, int64_t count, const T* v
     for (int64_t j = 0; j < count; ++j) {
       const T* row = v + j * args.v.token + d;
       const V weight = V::all(weights[j]);
-      for (int64_t i = 0; i < n; ++i) sums[i] = V::fma(weight, V::load(row + i * V::width), sums[i]);
+      for (int64_t i = 0; i < n; ++i)
+        sums[i] = V::fma(weight, V::load(row + i * V::width), sums[i]);
     }
     for (int64_t i = 0; i < n; ++i) sums[i].store(sum + d + i * V::width);
   }

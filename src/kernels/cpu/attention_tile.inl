@@ -66,16 +66,15 @@ inline Vec within(Vec from, Vec to, float at, Vec yes, Vec no) {
   return {_mm512_mask_blend_ps(inside, no.v, yes.v)};
 }
 inline void interleave(Vec a, Vec b, Vec& low, Vec& high) {
-  const __m512i first =
-      _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+  const __m512i first = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
   low.v = _mm512_permutex2var_ps(a.v, first, b.v);
   high.v = _mm512_permutex2var_ps(a.v, _mm512_add_epi32(first, _mm512_set1_epi32(8)), b.v);
 }
 #elif FIVEFOLD_ISA == 2
 inline Vec within(Vec from, Vec to, float at, Vec yes, Vec no) {
   const __m256 key = _mm256_set1_ps(at);
-  const __m256 inside = _mm256_and_ps(_mm256_cmp_ps(from.v, key, _CMP_LE_OQ),
-                                      _mm256_cmp_ps(key, to.v, _CMP_LT_OQ));
+  const __m256 inside =
+      _mm256_and_ps(_mm256_cmp_ps(from.v, key, _CMP_LE_OQ), _mm256_cmp_ps(key, to.v, _CMP_LT_OQ));
   return {_mm256_blendv_ps(no.v, yes.v, inside)};
 }
 inline void interleave(Vec a, Vec b, Vec& low, Vec& high) {

@@ -1,9 +1,9 @@
 // Cross-entropy in vectors of float. The forward reads a row from memory once: chunk by chunk, each
 // lane with a sum of its own, put together at the end of the row.
 
-// Adds the exponentials of [from, to) relative to `top` to `sums`, lane by lane. Where a chunk rises
-// far above the top so far, the top and the sums move up first; a little higher does no harm, as
-// floats hold e^30 and more as exactly as 1.
+// Adds the exponentials of [from, to) relative to `top` to `sums`, lane by lane. Where a chunk
+// rises far above the top so far, the top and the sums move up first; a little higher does no harm,
+// as floats hold e^30 and more as exactly as 1.
 template <class T>
 void add_exponentials(const T* row, int64_t from, int64_t to, Vec& top, Vec& sums) {
   constexpr int64_t w = Vec::width;

@@ -119,8 +119,9 @@ void backward(Context& ctx, const AttentionShape& shape, ConstView dout_view, Co
 void attention_forward(Context& ctx, const AttentionShape& shape, ConstView q, ConstView k,
                        ConstView v, ConstView document_start,
                        const std::optional<AttentionDropout>& dropout, View out, View lse) {
-  const auto run = q.dtype == DType::f64 ? forward<double>
-                                         : q.dtype == DType::f32 ? forward<float> : forward<bf16>;
+  const auto run = q.dtype == DType::f64   ? forward<double>
+                   : q.dtype == DType::f32 ? forward<float>
+                                           : forward<bf16>;
   run(ctx, shape, q, k, v, document_start, dropout, out, lse);
 }
 
@@ -128,8 +129,9 @@ void attention_backward(Context& ctx, const AttentionShape& shape, ConstView dou
                         ConstView k, ConstView v, ConstView out, ConstView lse,
                         ConstView document_start, const std::optional<AttentionDropout>& dropout,
                         View dq, View dk, View dv) {
-  const auto run = q.dtype == DType::f64 ? backward<double>
-                                         : q.dtype == DType::f32 ? backward<float> : backward<bf16>;
+  const auto run = q.dtype == DType::f64   ? backward<double>
+                   : q.dtype == DType::f32 ? backward<float>
+                                           : backward<bf16>;
   run(ctx, shape, dout, q, k, v, out, lse, document_start, dropout, dq, dk, dv);
 }
 

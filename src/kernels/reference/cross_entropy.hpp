@@ -19,8 +19,7 @@ void cross_entropy_forward(Rows<const T> logits, const int32_t* targets, Accumul
     for (int64_t v = 0; v < logits.columns; ++v) sum += std::exp(load(logits[n][v]) - top);
     const double log_sum = top + std::log(sum);
     lse[n] = Accumulator<T>(log_sum);
-    losses[n] =
-        targets[n] < 0 ? 0 : Accumulator<T>(log_sum - double(load(logits[n][targets[n]])));
+    losses[n] = targets[n] < 0 ? 0 : Accumulator<T>(log_sum - double(load(logits[n][targets[n]])));
   }
 }
 
