@@ -8,10 +8,8 @@ fivefold::Status ask() {
   [[maybe_unused]] const int value = TRY(answer());
   TRY(check());
 #if CASE == 1
-  answer();
-#elif CASE == 2
   [[maybe_unused]] const int bare = answer();
-#elif CASE == 3
+#elif CASE == 2
   fivefold::io_error("an error that nobody returns");
 #endif
   return {};
