@@ -30,15 +30,15 @@ struct Layer {
   int64_t rows, in, out;
 };
 constexpr Layer layers[] = {
-    {"gpt2 proj", 256, 768, 768},      {"gpt2 qkv", 256, 768, 2304},
-    {"gpt2 up", 256, 768, 3072},       {"gpt2 down", 256, 3072, 768},
-    {"gpt2 head", 256, 768, 50257},    {"gpt2 proj", 1024, 768, 768},
-    {"gpt2 qkv", 1024, 768, 2304},     {"gpt2 up", 1024, 768, 3072},
-    {"gpt2 down", 1024, 3072, 768},    {"gpt2 head", 1024, 768, 50257},
-    {"llama proj", 2048, 288, 288},    {"llama qkv", 2048, 288, 864},
+    {"gpt2 proj", 256, 768, 768},       {"gpt2 qkv", 256, 768, 2304},
+    {"gpt2 up", 256, 768, 3072},        {"gpt2 down", 256, 3072, 768},
+    {"gpt2 head", 256, 768, 50257},     {"gpt2 proj", 1024, 768, 768},
+    {"gpt2 qkv", 1024, 768, 2304},      {"gpt2 up", 1024, 768, 3072},
+    {"gpt2 down", 1024, 3072, 768},     {"gpt2 head", 1024, 768, 50257},
+    {"llama proj", 2048, 288, 288},     {"llama qkv", 2048, 288, 864},
     {"llama gate+up", 2048, 288, 1536}, {"llama down", 2048, 768, 288},
-    {"llama head", 2048, 288, 4096},   {"llama head", 2048, 288, 32000},
-    {"one token", 1, 768, 3072},       {"four tokens", 4, 768, 3072},
+    {"llama head", 2048, 288, 4096},    {"llama head", 2048, 288, 32000},
+    {"one token", 1, 768, 3072},        {"four tokens", 4, 768, 3072},
 };
 
 struct Operands {
@@ -46,7 +46,8 @@ struct Operands {
     const auto make = [&](int64_t rows, int64_t columns) {
       Tensor tensor(memory, Category::workspace, DType::f32, {rows, columns});
       float value = 0.25f;
-      for (float& e : tensor.flat<float>()) e = value = value > 0.5f ? value - 0.77f : value + 0.11f;
+      for (float& e : tensor.flat<float>())
+        e = value = value > 0.5f ? value - 0.77f : value + 0.11f;
       return tensor;
     };
     x = make(l.rows, l.in);
@@ -57,9 +58,12 @@ struct Operands {
   }
   void compute(Context& ctx, Form form) {
     switch (form) {
-      case Form::forward: return linear_forward(ctx, x, w, {}, y);
-      case Form::backward_input: return linear_backward_input(ctx, y, w, dx);
-      case Form::backward_weight: return linear_backward_weight(ctx, y, x, dw, {});
+      case Form::forward:
+        return linear_forward(ctx, x, w, {}, y);
+      case Form::backward_input:
+        return linear_backward_input(ctx, y, w, dx);
+      case Form::backward_weight:
+        return linear_backward_weight(ctx, y, x, dw, {});
     }
   }
   Tensor x, w, y, dx, dw;
@@ -91,10 +95,10 @@ int main(int argc, char** argv) {
   Context packed{.pool = pool, .memory = memory, .isa = isa, .matmul = MatmulEngine::packed};
   Context openblas{.pool = pool, .memory = memory, .isa = isa, .matmul = MatmulEngine::openblas};
   const char* forced = std::getenv("OPENBLAS_CORETYPE");
-  fmt::print("float32, {} threads, packed {}, OpenBLAS kernels {} (OPENBLAS_CORETYPE {})\n", threads,
-             name_of(isa), openblas_core(), forced == nullptr ? "unset" : forced);
-  fmt::print("{:<14} {:>5} {:>5} {:>6}  {:<5} {:>8} {:>8} {:>6} {:>8} {:>6}\n", "layer", "rows", "in",
-             "out", "form", "packed", "openblas", "ratio", "peak", "share");
+  fmt::print("float32, {} threads, packed {}, OpenBLAS kernels {} (OPENBLAS_CORETYPE {})\n",
+             threads, name_of(isa), openblas_core(), forced == nullptr ? "unset" : forced);
+  fmt::print("{:<14} {:>5} {:>5} {:>6}  {:<5} {:>8} {:>8} {:>6} {:>8} {:>6}\n", "layer", "rows",
+             "in", "out", "form", "packed", "openblas", "ratio", "peak", "share");
 
   double work = 0, packed_time = 0, openblas_time = 0, peak_time = 0;
   for (const Layer& l : layers) {
@@ -124,9 +128,10 @@ int main(int argc, char** argv) {
       peak_time += flop / peak;
     }
   }
-  fmt::print("all of 8 rows or more: packed {:.1f}, OpenBLAS {:.1f} GFLOP/s, ratio {:.2f}, share of "
-             "peak {:.1f}%\n",
-             work / packed_time * 1e-9, work / openblas_time * 1e-9, openblas_time / packed_time,
-             100 * peak_time / packed_time);
+  fmt::print(
+      "all of 8 rows or more: packed {:.1f}, OpenBLAS {:.1f} GFLOP/s, ratio {:.2f}, share of "
+      "peak {:.1f}%\n",
+      work / packed_time * 1e-9, work / openblas_time * 1e-9, openblas_time / packed_time,
+      100 * peak_time / packed_time);
   return 0;
 }

@@ -1,7 +1,7 @@
 // The matrix products of ops.hpp: shapes are checked here, once for all implementations.
 
-#include "kernels/matmul.hpp"
 #include "kernels/reference/linear.hpp"
+#include "kernels/matmul.hpp"
 
 namespace fivefold::kernels {
 namespace {
@@ -23,8 +23,7 @@ void check_operand(const char* op, const char* name, const ConstView& view, int6
                    int64_t columns, DType dtype) {
   CHECK(view.rank >= 1 && outer(view) == rows && view.columns() == columns,
         "{}: {} is [{}, {}], not [{}, {}]", op, name, outer(view), view.columns(), rows, columns);
-  CHECK(view.dtype == dtype, "{}: {} is {}, not {}", op, name, name_of(view.dtype),
-        name_of(dtype));
+  CHECK(view.dtype == dtype, "{}: {} is {}, not {}", op, name, name_of(view.dtype), name_of(dtype));
 }
 
 void check_vector(const char* op, const char* name, const ConstView& view, int64_t count,

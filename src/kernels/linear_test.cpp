@@ -20,11 +20,11 @@ struct Sizes {
 };
 
 // Around the micro-tiles (6x16, 8x48, 4x8), the blocks of K (384) and of lanes, and powers of two.
-constexpr Sizes sizes[] = {
-    {1, 1, 1},      {1, 7, 33},       {7, 33, 1},      {2, 64, 64},     {3, 0, 5},
-    {5, 1, 49},     {8, 48, 48},      {9, 385, 50},    {33, 17, 129},   {64, 64, 64, 3},
-    {31, 768, 97},  {128, 128, 128},  {17, 1024, 70},  {200, 33, 300},  {300, 31, 100, 5},
-    {6, 3500, 40},  {50, 13, 400, 1}, {16, 16, 16, 16}, {4, 200, 1000}, {12, 300, 500}};
+constexpr Sizes sizes[] = {{1, 1, 1},        {1, 7, 33},       {7, 33, 1},        {2, 64, 64},
+                           {3, 0, 5},        {5, 1, 49},       {8, 48, 48},       {9, 385, 50},
+                           {33, 17, 129},    {64, 64, 64, 3},  {31, 768, 97},     {128, 128, 128},
+                           {17, 1024, 70},   {200, 33, 300},   {300, 31, 100, 5}, {6, 3500, 40},
+                           {50, 13, 400, 1}, {16, 16, 16, 16}, {4, 200, 1000},    {12, 300, 500}};
 
 std::string label(const Sizes& s) {
   return std::to_string(s.rows) + "x" + std::to_string(s.in) + "x" + std::to_string(s.out);
@@ -103,8 +103,8 @@ bool same_bits(const Operands& a, const Operands& b) {
   return true;
 }
 
-// A sum of k products of numbers below 1/2, in float32: k * 2^-24 * k / 4 at worst, far less in
-// fact; bf16 results are rounded to 2^-8 once.
+// Sums of up to 3500 products of random numbers below 1/2: rounding errors in float32 add up to
+// some sqrt(3500) * 2^-24 of sums below 10; bf16 results are rounded to 2^-9 once, by both.
 double tolerance_of(DType dtype) {
   if (dtype == DType::f64) return 1e-13;
   return dtype == DType::f32 ? 1e-5 : 8e-3;
@@ -130,6 +130,8 @@ TEST_P(Linear, AgreesWithTheReference) {
       expected.compute(reference, write, with_bias);
       for (const Isa isa : isas()) {
         for (const MatmulEngine engine : {MatmulEngine::packed, MatmulEngine::openblas}) {
+          // OpenBLAS chooses its own instruction set: once is enough.
+          if (engine == MatmulEngine::openblas && isa != Isa::portable) continue;
           Operands actual(memory, GetParam(), s);
           Context ctx{.pool = pool, .memory = memory, .isa = isa, .matmul = engine};
           actual.compute(ctx, write, with_bias);
@@ -153,9 +155,11 @@ TEST_P(Linear, BitsDoNotDependOnThreads) {
         Context ctx{.pool = pool, .memory = memory, .isa = isa, .matmul = MatmulEngine::packed};
         auto result = std::make_unique<Operands>(memory, GetParam(), s);
         result->compute(ctx, Write::overwrite, true);
-        if (!one) one = std::move(result);
-        else EXPECT_TRUE(same_bits(*one, *result))
-            << label(s) << " " << name_of(isa) << ", " << threads << " threads";
+        if (!one)
+          one = std::move(result);
+        else
+          EXPECT_TRUE(same_bits(*one, *result))
+              << label(s) << " " << name_of(isa) << ", " << threads << " threads";
       }
     }
   }
@@ -176,7 +180,7 @@ TEST_P(Linear, ConcurrentRanksDoNotDisturbEachOther) {
         Memory own;
         ThreadPool threads(2);
         Context ctx{.pool = threads, .memory = own, .matmul = engine};
-        for (int i = 0; i < 20; ++i) {
+        for (int i = 0; i < 6; ++i) {
           Operands result(own, GetParam(), s);
           result.compute(ctx, Write::overwrite, true);
           wrong[rank] += !same_bits(result, expected);

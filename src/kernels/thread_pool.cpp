@@ -61,11 +61,11 @@ class Waiter {
 
 struct ThreadPool::State {
   // Each word on a cache line of its own: helpers spin on `epoch` while `running` is counted down.
-  alignas(64) std::atomic<uint32_t> epoch{0};  // bodies handed out
-  alignas(64) std::atomic<uint32_t> finished{0};  // the last epoch that all helpers have left
-  alignas(64) std::atomic<int> running{0};        // helpers still in the body
-  alignas(64) std::atomic<int> arrived{0};        // at the barrier
-  alignas(64) std::atomic<uint32_t> phase{0};     // barriers passed
+  alignas(64) std::atomic<uint32_t> epoch{0};      // bodies handed out
+  alignas(64) std::atomic<uint32_t> finished{0};   // the last epoch that all helpers have left
+  alignas(64) std::atomic<int> running{0};         // helpers still in the body
+  alignas(64) std::atomic<int> arrived{0};         // at the barrier
+  alignas(64) std::atomic<uint32_t> phase{0};      // barriers passed
   const std::function<void(int)>* body = nullptr;  // published by `epoch`; null: end
   std::vector<Waiter> waiters;                     // one a thread, touched by it alone
   std::vector<std::thread> helpers;

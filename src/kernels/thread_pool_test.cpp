@@ -85,9 +85,7 @@ TEST(ThreadPool, ManyPoolsAtOnce) {
   EXPECT_EQ(sums, std::vector<int64_t>(ranks, 2 * 199 * 200 / 2));
 }
 
-TEST(ThreadPoolDeathTest, RefusesNoThreads) {
-  EXPECT_DEATH(ThreadPool(0), "a pool of 0 threads");
-}
+TEST(ThreadPoolDeathTest, RefusesNoThreads) { EXPECT_DEATH(ThreadPool(0), "a pool of 0 threads"); }
 
 }  // namespace
 }  // namespace fivefold::kernels

@@ -29,10 +29,14 @@ void add_row_sums(Context& ctx, const detail::MatmulProblem& p) {
 
 void add_row_sums(Context& ctx, const detail::MatmulProblem& p) {
   switch (p.a.view.dtype) {
-    case DType::f32: return add_row_sums<float>(ctx, p);
-    case DType::f64: return add_row_sums<double>(ctx, p);
-    case DType::bf16: return add_row_sums<bf16>(ctx, p);
-    default: CHECK(false, "matmul of {}", name_of(p.a.view.dtype));
+    case DType::f32:
+      return add_row_sums<float>(ctx, p);
+    case DType::f64:
+      return add_row_sums<double>(ctx, p);
+    case DType::bf16:
+      return add_row_sums<bf16>(ctx, p);
+    default:
+      CHECK(false, "matmul of {}", name_of(p.a.view.dtype));
   }
 }
 

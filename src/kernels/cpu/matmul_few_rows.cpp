@@ -44,8 +44,10 @@ void multiply(Context& ctx, const detail::MatmulProblem& p) {
   const auto few = PICK(ctx, few_rows<Source>);
   const auto range = [&](int64_t begin, int64_t end) {
     few(x, p.k, p.m, w, p.b_stride, p.k, out, p.n, begin, end);
-    if (p.c.dtype == DType::bf16) finish<bf16>(p, out, begin, end);
-    else finish<float>(p, out, begin, end);
+    if (p.c.dtype == DType::bf16)
+      finish<bf16>(p, out, begin, end);
+    else
+      finish<float>(p, out, begin, end);
   };
   // Under some 10 us waking a thread costs more than it brings.
   if (p.m * p.n * p.k < 100'000) return range(0, p.n);
@@ -57,9 +59,14 @@ void multiply(Context& ctx, const detail::MatmulProblem& p) {
 bool detail::matmul_few_rows(Context& ctx, const MatmulProblem& p) {
   if (p.m > most_rows || p.a.transposed || !p.b.transposed || p.extras.row_sums) return false;
   switch (p.a.view.dtype) {
-    case DType::f32: multiply<float>(ctx, p); return true;
-    case DType::bf16: multiply<bf16>(ctx, p); return true;
-    default: return false;
+    case DType::f32:
+      multiply<float>(ctx, p);
+      return true;
+    case DType::bf16:
+      multiply<bf16>(ctx, p);
+      return true;
+    default:
+      return false;
   }
 }
 

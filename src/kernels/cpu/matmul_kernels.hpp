@@ -4,7 +4,9 @@
 // An operand is packed into panels: `width` lanes (rows of A, columns of B) by `depth`, lane
 // fastest, so that a micro-kernel reads both operands forwards through memory whatever their
 // strides were. Panels stand `panel_stride` elements apart; packing may write, and leave rubbish
-// in, the slack behind a panel.     Source  Goto & van de Geijn, 2008; Van Zee & van de Geijn, 2015.
+// in, the slack behind a panel.
+//
+// Source  Goto & van de Geijn, 2008; Van Zee & van de Geijn, 2015.
 
 #include <cstddef>
 #include <cstdint>

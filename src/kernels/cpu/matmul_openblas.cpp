@@ -76,7 +76,8 @@ void narrow(Context& ctx, ConstView from, View to, int64_t to_stride) {
   const int64_t columns = from.columns();
   ctx.pool.parallel_for(from.rows(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      for (int64_t j = 0; j < columns; ++j) store(target[i * to_stride + j], source[i * columns + j]);
+      for (int64_t j = 0; j < columns; ++j)
+        store(target[i * to_stride + j], source[i * columns + j]);
     }
   });
 }
@@ -111,10 +112,14 @@ std::string_view openblas_core() { return openblas_get_corename(); }
 
 void detail::matmul_openblas(Context& ctx, const MatmulProblem& p) {
   switch (p.a.view.dtype) {
-    case DType::f32: return multiply<float>(ctx, p);
-    case DType::f64: return multiply<double>(ctx, p);
-    case DType::bf16: return multiply_bf16(ctx, p);
-    default: CHECK(false, "matmul of {}", name_of(p.a.view.dtype));
+    case DType::f32:
+      return multiply<float>(ctx, p);
+    case DType::f64:
+      return multiply<double>(ctx, p);
+    case DType::bf16:
+      return multiply_bf16(ctx, p);
+    default:
+      CHECK(false, "matmul of {}", name_of(p.a.view.dtype));
   }
 }
 

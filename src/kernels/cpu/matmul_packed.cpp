@@ -57,9 +57,9 @@ Cut plan(const detail::MatmulProblem& p, const MatmulKernels<Source>& kernels, i
   const int64_t wanted = threads == 1 ? 1 : 4 * threads;
   cut.strip = piece(own, 96, wanted, own_width);
   cut.strips = ceil_div(own, cut.strip);
-  cut.part = cut.strips >= 2 * threads ? shared
-                                       : piece(shared, shared, ceil_div(wanted, cut.strips),
-                                               shared_width);
+  cut.part = cut.strips >= 2 * threads
+                 ? shared
+                 : piece(shared, shared, ceil_div(wanted, cut.strips), shared_width);
   cut.parts = ceil_div(shared, cut.part);
   cut.step = cut.share_a ? std::min(cut.part, round_up(160, kernels.rows)) : cut.strip;
   return cut;
@@ -144,9 +144,7 @@ class Product {
   int64_t last_block(int64_t slab) const {
     return std::min(cut_.blocks, (slab + 1) * cut_.slab_blocks);
   }
-  int64_t depth_of(int64_t block) const {
-    return std::min(cut_.depth, p_.k - block * cut_.depth);
-  }
+  int64_t depth_of(int64_t block) const { return std::min(cut_.depth, p_.k - block * cut_.depth); }
   T* shared_block(int64_t block) const {
     const int64_t slab = block / cut_.slab_blocks;
     return shared_.flat<T>().data() +
@@ -253,8 +251,8 @@ class Product {
       for (int64_t i = 0; i < rows; i += cut_.step) {
         args.rows = std::min(cut_.step, rows - i);
         args.ahead = share_of(ahead_of, i, args.rows, rows);
-        args.a = (cut_.share_a ? shared_panels : own_panels) +
-                 i / kernels_.rows * args.a_panel_stride;
+        args.a =
+            (cut_.share_a ? shared_panels : own_panels) + i / kernels_.rows * args.a_panel_stride;
         args.c = c + i * args.c_stride;
         kernels_.multiply(args);
       }
@@ -309,10 +307,14 @@ class Product {
 
 void detail::matmul_packed(Context& ctx, const MatmulProblem& problem) {
   switch (problem.a.view.dtype) {
-    case DType::f32: return Product<float>(ctx, problem).run();
-    case DType::f64: return Product<double>(ctx, problem).run();
-    case DType::bf16: return Product<bf16>(ctx, problem).run();
-    default: CHECK(false, "matmul of {}", name_of(problem.a.view.dtype));
+    case DType::f32:
+      return Product<float>(ctx, problem).run();
+    case DType::f64:
+      return Product<double>(ctx, problem).run();
+    case DType::bf16:
+      return Product<bf16>(ctx, problem).run();
+    default:
+      CHECK(false, "matmul of {}", name_of(problem.a.view.dtype));
   }
 }
 
