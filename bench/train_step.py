@@ -5,14 +5,14 @@
     bench/train_step.py --case gpt2_b4_t64 --rounds 5
 
 Each round runs one process of each program, in an order that turns with the round, so that the
-machine's drift meets all of them; the table shows medians over the rounds, and the median, lowest and
-highest of the ratios within a round. Every process makes warm-up steps that are not counted.
+machine's drift meets all of them; the table shows medians over the rounds, and the median, lowest
+and highest of the ratios within a round. Every process makes warm-up steps that are not counted.
 
-The peer is Debian's PyTorch (apt-get install python3-torch libopenblas0-openmp) at its tuned settings:
-OpenBLAS for OpenMP, so that one thread pool has the cores, and a malloc that keeps its pages, on huge
-pages. Where a variable such as OPENBLAS_CORETYPE forces its BLAS to a core type, it runs a second time
-without it, because a forced type can slow it; the fairer ratio is the lower one. Where there is no
-PyTorch its rows are left out, with a word.
+The peer is Debian's PyTorch (apt-get install python3-torch libopenblas0-openmp) at its tuned
+settings: OpenBLAS for OpenMP, so that one thread pool has the cores, and a malloc that keeps its
+pages, on huge pages. Where a variable such as OPENBLAS_CORETYPE forces its BLAS to a core type, it
+runs a second time without it, because a forced type can slow it; the fairer ratio is the lower one.
+Where there is no PyTorch its rows are left out, with a word.
 """
 
 import argparse
@@ -44,12 +44,14 @@ def machine_jiffies():
 
 def run(command, environment):
     """The JSON line of one process, with the share of the machine that others took meanwhile."""
-    own_before, busy_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), machine_jiffies(), time.time()
+    own_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy_before, start = machine_jiffies(), time.time()
     process = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=3600)
     wall = time.time() - start
     own = resource.getrusage(resource.RUSAGE_CHILDREN)
     if process.returncode != 0:
-        sys.exit(f"error: {' '.join(command)} ended with {process.returncode}\n{process.stderr[-2000:]}")
+        sys.exit(f"error: {' '.join(command)} ended with {process.returncode}\n"
+                 f"{process.stderr[-2000:]}")
     result = json.loads(process.stdout.strip().splitlines()[-1])
     seconds = own.ru_utime + own.ru_stime - own_before.ru_utime - own_before.ru_stime
     busy = (machine_jiffies() - busy_before) / os.sysconf("SC_CLK_TCK")
@@ -73,20 +75,26 @@ def peers_of(a):
         return {}
     command = [a.peer_python, f"{ROOT}/bench/peers/torch_step.py"]
     try:
-        there = subprocess.run([a.peer_python, "-c", "import torch"], capture_output=True).returncode == 0
+        probe = subprocess.run([a.peer_python, "-c", "import torch"], capture_output=True)
+        there = probe.returncode == 0
     except OSError:
         there = False
     if not there:
-        print(f"PyTorch's rows are left out: {a.peer_python} has none (apt-get install python3-torch)\n")
+        print(f"PyTorch's rows are left out: {a.peer_python} has none "
+              "(apt-get install python3-torch)\n")
         return {}
     environment = tuned(os.environ, a.threads)
     if environment is None:
-        print("PyTorch's rows are left out: untuned it is no match (apt-get install libopenblas0-openmp)\n")
+        print("PyTorch's rows are left out: untuned it is no match "
+              "(apt-get install libopenblas0-openmp)\n")
         return {}
     peers = {"PyTorch": (command, environment)}
     forced = [v for v in FORCED if v in os.environ]
+    if forced:
+        del peers["PyTorch"]
     if forced and a.core_type != "unset":
-        peers = {"PyTorch, " + " ".join(f"{v}={os.environ[v]}" for v in forced): (command, environment)}
+        name = "PyTorch, " + " ".join(f"{v}={os.environ[v]}" for v in forced)
+        peers = {name: (command, environment)}
     if forced and a.core_type != "environment":
         peers["PyTorch, core type unset"] = (command, tuned(os.environ, a.threads, FORCED))
     return peers
@@ -130,19 +138,20 @@ def print_case(case, results, a):
             f"**{statistics.median(ratios):.2f}** ({min(ratios):.2f} to {max(ratios):.2f})")
         peak = f"{median('fma_peak_gflops'):.0f}" if "fma_peak_gflops" in rows[0] else ""
         share = f"{100 * median('mfu'):.0f} %" if "mfu" in rows[0] else ""
-        parts = " / ".join(f"{median(k):.0f}" for k in ("forward_ms", "backward_ms", "optimizer_ms"))
+        parts = " / ".join(f"{median(k + '_ms'):.0f}" for k in ("forward", "backward", "optimizer"))
         core = rows[0].get("blas_core", rows[0].get("isa", ""))
-        print(f"| {case} | {name} | {median('ms'):.0f} | {median('tokens_per_s'):.0f} | {ratio} | {parts} | "
-              f"{median('peak_rss_mib'):.0f} | {core} | {peak} | {share} | "
+        print(f"| {case} | {name} | {median('ms'):.0f} | {median('tokens_per_s'):.0f} | {ratio} | "
+              f"{parts} | {median('peak_rss_mib'):.0f} | {core} | {peak} | {share} | "
               f"{100 * max(r['others'] for r in rows):.0f} % |", flush=True)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--case", action="append", choices=CASES, help="one or more; all without it")
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--case", action="append", choices=CASES, help="repeatable; all without it")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--steps", type=int, help="counted steps a process, instead of each case's own")
+    parser.add_argument("--steps", type=int, help="counted steps a process; each case has its own")
     parser.add_argument("--binary", help="our train_step; built in build/release without it")
     parser.add_argument("--peer-python", default="/usr/bin/python3")
     parser.add_argument("--no-peer", action="store_true")
@@ -152,11 +161,12 @@ def main():
     a = parser.parse_args()
 
     programs = {"Fivefold": ([build(a)], dict(os.environ)), **peers_of(a)}
-    print(f"{a.threads} threads of {os.cpu_count()} CPUs; {a.rounds} rounds; medians. Ratio: the peer's ms "
-          "over ours in the same round, median (lowest to highest). Others: share of the machine that "
-          "other processes took, at worst.\n")
-    print("| case | program | ms a step | tokens/s | ratio | forward / backward / AdamW ms | peak RSS MiB | "
-          "kernels | FMA peak GFLOP/s | share of it | others |\n|" + "---|" * 11, flush=True)
+    print(f"{a.threads} threads of {os.cpu_count()} CPUs; {a.rounds} rounds; medians. Ratio: the "
+          "peer's ms over ours in the same round, median (lowest to highest). Others: share of the "
+          "machine that other processes took, at worst.\n")
+    print("| case | program | ms a step | tokens/s | ratio | forward / backward / AdamW ms | "
+          "peak RSS MiB | kernels | FMA peak GFLOP/s | share of it | others |\n|" + "---|" * 11,
+          flush=True)
     for case in a.case or CASES:
         results = rounds_of(programs, case, a)
         print_case(case, results, a)

@@ -1,11 +1,11 @@
 #!/usr/bin/python3
 """Times a training step of PyTorch on the CPU, float32, AdamW, random tokens; prints one JSON line.
 
-    /usr/bin/python3 bench/peers/torch_step.py --model gpt2_124m --micro-batch 4 --seq-len 64 --threads 2
+    /usr/bin/python3 bench/peers/torch_step.py --model gpt2_124m --micro-batch 4 --seq-len 64
 
 The models are those of configs/models/ of the same names, without dropout. bench/train_step.py runs
-this with the settings under which Debian's PyTorch is fastest (an OpenMP OpenBLAS, a malloc that keeps
-its pages); run by itself it takes the environment as it finds it.
+this with the settings under which Debian's PyTorch is fastest (an OpenMP OpenBLAS, a malloc that
+keeps its pages); run by itself it takes the environment as it finds it.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from torch import nn
 from torch.nn import functional
 
 MODELS = {
-    "gpt2_124m": dict(kind="gpt2", vocab=50257, dim=768, layers=12, heads=12, hidden=3072, positions=1024),
+    "gpt2_124m": dict(kind="gpt2", vocab=50257, dim=768, layers=12, heads=12, hidden=3072,
+                      positions=1024),
     "llama_288x6_v32000": dict(kind="llama", vocab=32000, dim=288, layers=6, heads=6, hidden=768),
     "llama_288x6_v4096": dict(kind="llama", vocab=4096, dim=288, layers=6, heads=6, hidden=768),
 }
@@ -38,7 +39,7 @@ class RmsNorm(nn.Module):
 
 
 class Attention(nn.Module):
-    """This PyTorch has no fused attention; softmax of a full, masked score matrix is its fastest."""
+    """This PyTorch has no fused attention: softmax of a whole, masked score matrix."""
 
     def __init__(self, dim, heads, bias):
         super().__init__()
@@ -168,7 +169,8 @@ def main():
         if step >= a.warmup:
             times.append([marks[3] - marks[0]] + [marks[i + 1] - marks[i] for i in range(3)])
 
-    total, forward, backward, update = (1e3 * statistics.median(t[i] for t in times) for i in range(4))
+    total, forward, backward, update = (
+        1e3 * statistics.median(t[i] for t in times) for i in range(4))
     print(json.dumps({
         "model": a.model, "parameters": sum(p.numel() for p in model.parameters()),
         "micro_batch": a.micro_batch, "seq_len": a.seq_len, "threads": a.threads,

@@ -29,7 +29,8 @@ float widen(bf16 x) { return to_float(x); }
 float widen(float x) { return x; }
 double widen(double x) { return x; }
 
-// Binary64 to binary32 rounding to odd, so that a second rounding to fewer bits is still to nearest.
+// Binary64 to binary32 rounding to odd, so that a second rounding to fewer bits is still to
+// nearest.
 float round_to_odd(double x) {
   const float nearest = float(x);
   if (!std::isfinite(nearest) || double(nearest) == x) return nearest;
@@ -41,13 +42,17 @@ float round_to_odd(double x) {
 
 template <class To>
 To narrow(float x) {
-  if constexpr (std::is_same_v<To, bf16>) return to_bf16(x);
-  else return To(x);
+  if constexpr (std::is_same_v<To, bf16>)
+    return to_bf16(x);
+  else
+    return To(x);
 }
 template <class To>
 To narrow(double x) {
-  if constexpr (std::is_same_v<To, bf16>) return to_bf16(round_to_odd(x));
-  else return To(x);
+  if constexpr (std::is_same_v<To, bf16>)
+    return to_bf16(round_to_odd(x));
+  else
+    return To(x);
 }
 
 bool finite(double x) {
@@ -94,7 +99,9 @@ Status convert(const StoredTensor& tensor, const std::string& name, To* to) {
     }
     return invalid_input("tensor {}: element {} is {}; such weights cannot be used", name,
                          place(i, tensor.shape),
-                         std::isnan(value) ? "NaN" : value > 0 ? "Inf" : "-Inf");
+                         std::isnan(value) ? "NaN"
+                         : value > 0       ? "Inf"
+                                           : "-Inf");
   }
   return {};
 }
@@ -118,11 +125,15 @@ Status read_into(const StoredTensor& from, const std::string& name, View to) {
                          to.count());
   }
   switch (to.dtype) {
-    case DType::f32: return convert_to(from, name, to.as<float>());
-    case DType::f64: return convert_to(from, name, to.as<double>());
-    case DType::bf16: return convert_to(from, name, to.as<bf16>());
+    case DType::f32:
+      return convert_to(from, name, to.as<float>());
+    case DType::f64:
+      return convert_to(from, name, to.as<double>());
+    case DType::bf16:
+      return convert_to(from, name, to.as<bf16>());
     case DType::i32:
-    case DType::i64: break;
+    case DType::i64:
+      break;
   }
   if (from.dtype != stored_name_of(to.dtype)) {
     return invalid_input("tensor {}: {} cannot be read as {}", name, from.dtype, name_of(to.dtype));

@@ -22,7 +22,8 @@ int64_t bytes_of(const ForeignTensor& tensor, DType dtype) {
   return bytes;
 }
 
-// Whole tensors in order, as many to a file as fit; one larger than the limit gets a file of its own.
+// Whole tensors in order, as many to a file as fit; one larger than the limit gets a file of its
+// own.
 std::vector<Shard> shards_of(std::span<const ForeignTensor> layout, const ExportOptions& options) {
   std::vector<Shard> shards;
   int64_t filled = 0;
@@ -36,9 +37,9 @@ std::vector<Shard> shards_of(std::span<const ForeignTensor> layout, const Export
     filled += bytes;
   }
   for (size_t s = 0; s < shards.size(); ++s) {
-    shards[s].file = shards.size() == 1 ? "model.safetensors"
-                                        : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1,
-                                                      shards.size());
+    shards[s].file = shards.size() == 1
+                         ? "model.safetensors"
+                         : fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, shards.size());
   }
   return shards;
 }
@@ -72,10 +73,10 @@ class Maker {
  private:
   Status convert(const Parameter& part, std::byte* to) const {
     const View value = parameters_.value(part);
-    const StoredTensor stored{std::string(stored_name_of(value.dtype)),
-                              part.spec.shape,
-                              {static_cast<const std::byte*>(value.data),
-                               size_t(part.count) * size_of(value.dtype)}};
+    const StoredTensor stored{
+        std::string(stored_name_of(value.dtype)),
+        part.spec.shape,
+        {static_cast<const std::byte*>(value.data), size_t(part.count) * size_of(value.dtype)}};
     return read_into(stored, part.spec.name, View(to, dtype_, {part.count}));
   }
 
@@ -89,9 +90,10 @@ Status refuse_other_weights(const Path& folder, bool sharded) {
   const Path other = folder / (sharded ? "model.safetensors" : "model.safetensors.index.json");
   std::error_code error;
   if (!std::filesystem::exists(other, error)) return {};
-  return invalid_input("{}: holds {} of another export, which this one would not replace; remove it "
-                       "or choose an empty folder",
-                       folder.string(), other.filename().string());
+  return invalid_input(
+      "{}: holds {} of another export, which this one would not replace; remove it "
+      "or choose an empty folder",
+      folder.string(), other.filename().string());
 }
 
 Status write_index(const Path& path, std::span<const ForeignTensor> layout,

@@ -34,8 +34,8 @@ class Export : public testing::Test {
   Path folder_, out_;
 };
 
-// Files as Hugging Face writes them (names sorted, {"format": "pt"}) come back byte for byte, in the
-// file's own dtype, whatever wider or equal type the parameters are held in.
+// Files as Hugging Face writes them (names sorted, {"format": "pt"}) come back byte for byte, in
+// the file's own dtype, whatever wider or equal type the parameters are held in.
 TEST_F(Export, ImportThenExportIsTheSameFile) {
   for (const spec::ModelSpec& model : {tiny_llama(false), tiny_llama(true), tiny_gpt2()}) {
     for (const DType file_dtype : {DType::f32, DType::bf16}) {

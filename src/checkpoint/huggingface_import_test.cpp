@@ -159,22 +159,21 @@ TEST_F(Import, AllFaultsAreListedAtOnce) {
             weights["model.layers.0.mlp.up_proj.weight"].shape[1]);
   weights.erase("lm_head.weight");
   write_foreign(folder_ / "model.safetensors", weights);
-  EXPECT_THAT(
-      message(model, folder_),
-      AllOf(HasSubstr("model.norm.weight is missing"),
-            HasSubstr("lm_head.weight is missing; if the head is tied"),
-            HasSubstr("model.layers.9.mlp.up_proj.weight is left over"),
-            HasSubstr("model.layers.2.self_attn.rotary_emb.inv_freq is left over"),
-            HasSubstr("up_proj.weight is [16, 40] in the file, [40, 16] in the model")));
+  EXPECT_THAT(message(model, folder_),
+              AllOf(HasSubstr("model.norm.weight is missing"),
+                    HasSubstr("lm_head.weight is missing; if the head is tied"),
+                    HasSubstr("model.layers.9.mlp.up_proj.weight is left over"),
+                    HasSubstr("model.layers.2.self_attn.rotary_emb.inv_freq is left over"),
+                    HasSubstr("up_proj.weight is [16, 40] in the file, [40, 16] in the model")));
 }
 
 TEST_F(Import, ManyFaultsAreCounted) {
   ForeignWeights weights = foreign_weights(tiny_llama(false), 4);
   for (int i = 0; i < 30; ++i) weights[fmt::format("extra.{:02}", i)] = {{1}, {0}};
   write_foreign(folder_ / "model.safetensors", weights);
-  EXPECT_THAT(message(tiny_llama(false), folder_),
-              AllOf(HasSubstr("extra.19"), testing::Not(HasSubstr("extra.20")),
-                    HasSubstr("and 10 more")));
+  EXPECT_THAT(
+      message(tiny_llama(false), folder_),
+      AllOf(HasSubstr("extra.19"), testing::Not(HasSubstr("extra.20")), HasSubstr("and 10 more")));
 }
 
 TEST_F(Import, WeightsThatAreNotFiniteAreAllNamed) {
@@ -215,6 +214,21 @@ TEST_F(Import, TiedHeadMustEqualTheEmbedding) {
     EXPECT_THAT(message(model, folder_),
                 AllOf(HasSubstr("lm_head.weight differs from"), HasSubstr("tied_embeddings")));
   }
+}
+
+TEST_F(Import, StoredTypeIsFound) {
+  const ForeignWeights weights = foreign_weights(tiny_llama(true), 9);
+  const Path path = folder_ / "model.safetensors";
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    write_foreign(path, weights, dtype);
+    EXPECT_EQ(huggingface_dtype(folder_).value(), dtype);
+  }
+  const double value = 1;
+  const float other = 1;
+  const TensorToStore mixed[] = {{"a", {&other, DType::f32, {1}}, {1}},
+                                 {"b", {&value, DType::f64, {1}}, {1}}};
+  ASSERT_TRUE(write_safetensors(path, mixed, {}));
+  EXPECT_EQ(huggingface_dtype(path).value(), DType::f64);
 }
 
 TEST_F(Import, OtherArchitecturesAreRefused) {

@@ -54,8 +54,8 @@ constexpr Gpt2Name gpt2_in_layer[] = {
 };
 
 const Gpt2Name* find(std::span<const Gpt2Name> table, std::string_view ours) {
-  const auto it = std::find_if(table.begin(), table.end(),
-                               [&](const Gpt2Name& n) { return n.ours == ours; });
+  const auto it =
+      std::find_if(table.begin(), table.end(), [&](const Gpt2Name& n) { return n.ours == ours; });
   return it == table.end() ? nullptr : &*it;
 }
 
@@ -63,9 +63,10 @@ Result<ForeignTensor> gpt2_tensor(const ParameterSet& parameters, const Paramete
   const std::optional<LayerName> inner = in_layer(p.spec.name, layers);
   const Gpt2Name* name = inner ? find(gpt2_in_layer, inner->rest) : find(gpt2_outside, p.spec.name);
   if (name == nullptr) {
-    return invalid_input("a GPT-2 model of Hugging Face has no place for our {}; its options "
-                         "(norm, positions, mlp, biases, tied_embeddings) must be GPT-2's own",
-                         p.spec.name);
+    return invalid_input(
+        "a GPT-2 model of Hugging Face has no place for our {}; its options "
+        "(norm, positions, mlp, biases, tied_embeddings) must be GPT-2's own",
+        p.spec.name);
   }
   ForeignTensor tensor;
   tensor.name = inner ? fmt::format("{}h.{}.{}", gpt2_prefix, inner->layer, name->theirs)
@@ -93,9 +94,10 @@ Result<std::vector<ForeignTensor>> foreign_layout(const spec::ModelSpec& model,
   std::vector<ForeignTensor> tensors;
   const bool gpt2 = model.architecture == spec::Architecture::gpt2;
   if (!gpt2 && model.architecture != spec::Architecture::llama) {
-    return invalid_input("weights of the {} architecture cannot be imported or exported yet; llama "
-                         "and gpt2 can",
-                         spec::name_of(model.architecture));
+    return invalid_input(
+        "weights of the {} architecture cannot be imported or exported yet; llama "
+        "and gpt2 can",
+        spec::name_of(model.architecture));
   }
   for (const Parameter& p : parameters.all()) {
     if (!gpt2) {
@@ -118,9 +120,8 @@ bool is_known_buffer(const spec::ModelSpec& model, std::string_view name) {
            (inner->rest == "attn.bias" || inner->rest == "attn.masked_bias");
   }
   const std::optional<LayerName> inner = in_layer(name, layers);
-  return name == "model.rotary_emb.inv_freq" ||
-         (inner && inner->layer < model.num_layers &&
-          inner->rest == "self_attn.rotary_emb.inv_freq");
+  return name == "model.rotary_emb.inv_freq" || (inner && inner->layer < model.num_layers &&
+                                                 inner->rest == "self_attn.rotary_emb.inv_freq");
 }
 
 std::string_view embedding_name(const spec::ModelSpec& model) {

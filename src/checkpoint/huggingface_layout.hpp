@@ -1,5 +1,6 @@
 #pragma once
-// Which Hugging Face tensor holds which of our parameters, as data that import and export both read.
+// Which Hugging Face tensor holds which of our parameters, as data that import and export both
+// read.
 
 #include <map>
 #include <string>
@@ -12,9 +13,9 @@
 
 namespace fivefold::checkpoint {
 
-// One tensor of a Hugging Face file. Its last dim, or its only one, is the parts' first dims joined:
-// GPT-2's c_attn is q, k and v side by side. A tensor of one part that is not transposed is the
-// parameter itself.
+// One tensor of a Hugging Face file. Its last dim, or its only one, is the parts' first dims
+// joined: GPT-2's c_attn is q, k and v side by side. A tensor of one part that is not transposed is
+// the parameter itself.
 struct ForeignTensor {
   std::string name;
   std::vector<int64_t> shape;

@@ -87,8 +87,10 @@ Result<Entry> parse_entry(const std::string& name, const json& value, const std:
   if (!is_unsigned_array(offsets) || offsets.size() != 2) {
     return bad("data_offsets is not a pair of offsets");
   }
-  Entry entry{name, {dtype.get<std::string>(), shape.get<std::vector<int64_t>>(), {}},
-              offsets[0].get<uint64_t>(), offsets[1].get<uint64_t>()};
+  Entry entry{name,
+              {dtype.get<std::string>(), shape.get<std::vector<int64_t>>(), {}},
+              offsets[0].get<uint64_t>(),
+              offsets[1].get<uint64_t>()};
   uint64_t bytes = element_bytes(entry.tensor.dtype);
   if (bytes == 0) return bad(fmt::format("unknown dtype \"{}\"", entry.tensor.dtype));
   for (const int64_t size : entry.tensor.shape) {
@@ -97,9 +99,10 @@ Result<Entry> parse_entry(const std::string& name, const json& value, const std:
     }
   }
   if (entry.end < entry.begin || entry.end - entry.begin != bytes) {
-    return bad(fmt::format("its shape and dtype need {} bytes, its offsets {} to {} give another "
-                           "number",
-                           bytes, entry.begin, entry.end));
+    return bad(
+        fmt::format("its shape and dtype need {} bytes, its offsets {} to {} give another "
+                    "number",
+                    bytes, entry.begin, entry.end));
   }
   return entry;
 }
@@ -126,15 +129,17 @@ Status check_places(std::vector<Entry>& entries, uint64_t data_bytes, const std:
   for (const Entry& entry : entries) {
     if (entry.end > data_bytes) {
       return invalid_input(
-          "{}: tensor {} ends at byte {} of the data, but the file holds only {}: it was cut short; "
+          "{}: tensor {} ends at byte {} of the data, but the file holds only {}: it was cut "
+          "short; "
           "copy or download it again",
           file, entry.name, entry.end, data_bytes);
     }
     if (entry.begin != position) {
-      return invalid_input("{}: tensor {} starts at byte {} of the data, {} the one before it, "
-                           "which ends at {}: damaged",
-                           file, entry.name, entry.begin,
-                           entry.begin < position ? "inside" : "leaving a gap after", position);
+      return invalid_input(
+          "{}: tensor {} starts at byte {} of the data, {} the one before it, "
+          "which ends at {}: damaged",
+          file, entry.name, entry.begin, entry.begin < position ? "inside" : "leaving a gap after",
+          position);
     }
     position = entry.end;
   }
@@ -154,7 +159,8 @@ Result<std::string> header_text(std::span<const TensorHeader> headers,
   try {
     if (!metadata.empty()) text += "\"__metadata__\":" + json(metadata).dump();
     for (const TensorHeader& h : headers) {
-      CHECK(h.name != "__metadata__" && names.insert(h.name).second, "tensor name {} twice", h.name);
+      CHECK(h.name != "__metadata__" && names.insert(h.name).second, "tensor name {} twice",
+            h.name);
       uint64_t bytes = size_of(h.dtype);
       for (const int64_t size : h.shape) bytes *= uint64_t(size);
       if (text.size() > 1) text += ",";
@@ -164,8 +170,9 @@ Result<std::string> header_text(std::span<const TensorHeader> headers,
       position += bytes;
     }
   } catch (const json::exception&) {
-    return invalid_input("a tensor's name or its metadata are not UTF-8; safetensors cannot hold "
-                         "them");
+    return invalid_input(
+        "a tensor's name or its metadata are not UTF-8; safetensors cannot hold "
+        "them");
   }
   text += "}";
   text.resize((text.size() + 7) / 8 * 8, ' ');  // so that the data start aligned
@@ -182,11 +189,16 @@ int64_t StoredTensor::count() const {
 
 std::string_view stored_name_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "F32";
-    case DType::f64: return "F64";
-    case DType::bf16: return "BF16";
-    case DType::i32: return "I32";
-    case DType::i64: return "I64";
+    case DType::f32:
+      return "F32";
+    case DType::f64:
+      return "F64";
+    case DType::bf16:
+      return "BF16";
+    case DType::i32:
+      return "I32";
+    case DType::i64:
+      return "I64";
   }
   return "";
 }
@@ -202,16 +214,18 @@ Result<SafetensorsFile> SafetensorsFile::parse(std::span<const std::byte> bytes,
                                                const std::string& name) {
   uint64_t length = 0;
   if (bytes.size() < sizeof length) {
-    return invalid_input("{}: {} bytes are too few for a safetensors file: it was cut short, or is "
-                         "something else",
-                         name, bytes.size());
+    return invalid_input(
+        "{}: {} bytes are too few for a safetensors file: it was cut short, or is "
+        "something else",
+        name, bytes.size());
   }
   std::memcpy(&length, bytes.data(), sizeof length);
   bytes = bytes.subspan(sizeof length);
   if (length > bytes.size() || length > max_header_bytes) {
-    return invalid_input("{}: the header claims {} bytes, but only {} follow (and {} are allowed): "
-                         "the file was cut short, or is not a safetensors file",
-                         name, length, bytes.size(), max_header_bytes);
+    return invalid_input(
+        "{}: the header claims {} bytes, but only {} follow (and {} are allowed): "
+        "the file was cut short, or is not a safetensors file",
+        name, length, bytes.size(), max_header_bytes);
   }
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), length);
   const json header = TRY(parse_header(text, name));
@@ -249,8 +263,8 @@ Status write_safetensors(const Path& path, std::span<const TensorHeader> headers
     CHECK(view.contiguous() && view.count() == count && view.dtype == headers[i].dtype,
           "{}: {} elements of {} to store as {} of {}", headers[i].name, view.count(),
           name_of(view.dtype), count, name_of(headers[i].dtype));
-    TRY(file.write(std::span(static_cast<const std::byte*>(view.data),
-                             size_t(count) * size_of(view.dtype))));
+    TRY(file.write(
+        std::span(static_cast<const std::byte*>(view.data), size_t(count) * size_of(view.dtype))));
   }
   return file.commit();
 }

@@ -16,7 +16,7 @@ namespace fivefold::checkpoint {
 
 // One tensor of a file, still on disk (mapped).
 struct StoredTensor {
-  std::string dtype;            // "F32", "F64", "BF16", "F16", "I64", …
+  std::string dtype;  // "F32", "F64", "BF16", "F16", "I64", …
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;
   int64_t count() const;
@@ -44,8 +44,8 @@ class SafetensorsFile {
 
 struct TensorToStore {
   std::string name;
-  ConstView view;               // f32, f64, bf16, i32, i64; flat
-  std::vector<int64_t> shape;   // as it is to be written (any rank)
+  ConstView view;              // f32, f64, bf16, i32, i64; flat
+  std::vector<int64_t> shape;  // as it is to be written (any rank)
 };
 
 // Writes all tensors, in the order given, durably (DurableFile): the old file or the new one.
@@ -60,8 +60,8 @@ struct TensorHeader {
   std::vector<int64_t> shape;
 };
 
-// The same for tensors that are made one at a time (converted, transposed), so that a model is never
-// held twice: `make(i)` gives tensor i, valid until the next call.
+// The same for tensors that are made one at a time (converted, transposed), so that a model is
+// never held twice: `make(i)` gives tensor i, valid until the next call.
 // Errors   io, or what `make` returns; the old file stays.
 Status write_safetensors(const Path& path, std::span<const TensorHeader> headers,
                          const std::map<std::string, std::string>& metadata,
@@ -70,9 +70,9 @@ Status write_safetensors(const Path& path, std::span<const TensorHeader> headers
 // The format's name of a dtype ("F32", "BF16", …).
 std::string_view stored_name_of(DType dtype);
 
-// Copies (and converts: F32, F64, BF16, F16 to f32, f64, bf16) a stored tensor's elements into `to`.
-// F16 and BF16 to f32 or f64 are exact; narrowing rounds to nearest, ties to even. I32 and I64 are
-// copied to their own kind.
+// Copies (and converts: F32, F64, BF16, F16 to f32, f64, bf16) a stored tensor's elements into
+// `to`. F16 and BF16 to f32 or f64 are exact; narrowing rounds to nearest, ties to even. I32 and
+// I64 are copied to their own kind.
 // Requires `to` contiguous.
 // Errors   invalid_input: element counts differ, unknown dtype, or a value that is NaN, Inf or too
 //          large for the narrower type, with its name and index.

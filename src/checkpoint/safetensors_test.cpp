@@ -59,8 +59,8 @@ constexpr BadCase bad_cases[] = {
      R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
      R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
      4, "names \"a\" twice"},
-    {"duplicate field", R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 4,
-     "names \"dtype\" twice"},
+    {"duplicate field", R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+     4, "names \"dtype\" twice"},
     {"entry is a number", R"({"a":3})", 0, "not an object"},
     {"unknown key", R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})", 4,
      "unknown key \"x\""},
@@ -73,8 +73,9 @@ constexpr BadCase bad_cases[] = {
      "not a list of sizes"},
     {"fractional size", R"({"a":{"dtype":"F32","shape":[1.0],"data_offsets":[0,4]}})", 4,
      "not a list of sizes"},
-    {"size beyond int64", R"({"a":{"dtype":"I8","shape":[18446744073709551615],"data_offsets":[0,4]}})",
-     4, "not a list of sizes"},
+    {"size beyond int64",
+     R"({"a":{"dtype":"I8","shape":[18446744073709551615],"data_offsets":[0,4]}})", 4,
+     "not a list of sizes"},
     {"overflowing shape",
      R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}})", 0,
      "more elements than any file"},
@@ -119,7 +120,8 @@ TEST(Safetensors, ForeignAndEmptyFilesAreRefused) {
 // Every truncation of a sound file is refused, and none crashes.
 TEST(Safetensors, EveryTruncationIsRefused) {
   const std::string file = file_of(
-      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},"b":{"dtype":"I8","shape":[3],"data_offsets":[8,11]}})",
+      R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]},)"
+      R"("b":{"dtype":"I8","shape":[3],"data_offsets":[8,11]}})",
       11);
   ASSERT_TRUE(parse(file));
   for (size_t length = 0; length < file.size(); ++length) {
@@ -177,8 +179,8 @@ StoredTensor stored(const char* dtype, const std::vector<T>& values,
 // The value that IEEE 754's formula gives a binary16.
 double value_of_f16(uint16_t bits) {
   const int exponent = bits >> 10 & 31, fraction = bits & 1023;
-  const double magnitude = exponent == 0 ? std::ldexp(fraction, -24)
-                                         : std::ldexp(1024 + fraction, exponent - 25);
+  const double magnitude =
+      exponent == 0 ? std::ldexp(fraction, -24) : std::ldexp(1024 + fraction, exponent - 25);
   return bits & 0x8000 ? -magnitude : magnitude;
 }
 
@@ -267,7 +269,8 @@ TEST(ReadInto, TooLargeForTheNarrowerTypeIsRefused) {
   Status status = read_into(stored<double>("F64", {1e39}), "w", {to.data(), DType::f32, {1}});
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("1e+39, too large for float32"));
-  status = read_into(stored<float>("F32", {3.4028234e38f}), "w", {to_half.data(), DType::bf16, {1}});
+  status =
+      read_into(stored<float>("F32", {3.4028234e38f}), "w", {to_half.data(), DType::bf16, {1}});
   ASSERT_FALSE(status);
   EXPECT_THAT(status.error().message, HasSubstr("too large for bfloat16"));
 }
@@ -280,11 +283,11 @@ TEST(ReadInto, CountsAndTypesMustAgree) {
               HasSubstr("1 elements in the file, 2 expected"));
   EXPECT_THAT(read_into(stored<int64_t>("I64", {1, 2}), "w", view).error().message,
               HasSubstr("I64 cannot be read as float32"));
-  EXPECT_THAT(
-      read_into(stored<float>("F32", {1, 2}), "w", View(whole.data(), DType::i64, {2})).error().message,
-      HasSubstr("F32 cannot be read as int64"));
-  ASSERT_TRUE(
-      read_into(stored<int64_t>("I64", {1, -2}), "w", View(whole.data(), DType::i64, {2})));
+  EXPECT_THAT(read_into(stored<float>("F32", {1, 2}), "w", View(whole.data(), DType::i64, {2}))
+                  .error()
+                  .message,
+              HasSubstr("F32 cannot be read as int64"));
+  ASSERT_TRUE(read_into(stored<int64_t>("I64", {1, -2}), "w", View(whole.data(), DType::i64, {2})));
   EXPECT_EQ(whole[1], -2);
 }
 

@@ -99,14 +99,16 @@ Result<SafetensorsFile> open_save(const Path& path) {
   SafetensorsFile file = TRY(SafetensorsFile::open(path));
   const auto hash = file.metadata().find(std::string(hash_key));
   if (hash == file.metadata().end()) {
-    return invalid_input("{}: not one of our checkpoints (no {} in its metadata); weights from "
-                         "elsewhere are imported",
-                         path.string(), hash_key);
+    return invalid_input(
+        "{}: not one of our checkpoints (no {} in its metadata); weights from "
+        "elsewhere are imported",
+        path.string(), hash_key);
   }
   if (hex(XXH3_64bits(file.data().data(), file.data().size())) != hash->second) {
-    return invalid_input("{}: its bytes are not those that were saved: damaged; load an earlier save "
-                         "(checkpoint.load_step)",
-                         path.string());
+    return invalid_input(
+        "{}: its bytes are not those that were saved: damaged; load an earlier save "
+        "(checkpoint.load_step)",
+        path.string());
   }
   return file;
 }

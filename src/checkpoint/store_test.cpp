@@ -75,10 +75,10 @@ TEST_F(Store, SavesAreListedByStepAndReadBack) {
 
 TEST_F(Store, OtherFilesAreNotSaves) {
   ASSERT_TRUE(save_step(7));
-  for (const char* name : {"step-00000008.safetensors.123.tmp", "step-9.safetensors",
-                           "step--0000001.safetensors", "step-0000001x.safetensors",
-                           "step-.safetensors", "step-99999999999999999999.safetensors",
-                           "model.safetensors", "step-00000010.safetensors.bak"}) {
+  for (const char* name :
+       {"step-00000008.safetensors.123.tmp", "step-9.safetensors", "step--0000001.safetensors",
+        "step-0000001x.safetensors", "step-.safetensors", "step-99999999999999999999.safetensors",
+        "model.safetensors", "step-00000010.safetensors.bak"}) {
     ASSERT_TRUE(write_file(folder_ / name, "x"));
   }
   EXPECT_THAT(steps(), ElementsAre(7));

@@ -71,7 +71,8 @@ inline ForeignWeights foreign_weights(const spec::ModelSpec& m, uint64_t seed) {
   if (gpt2) {
     add("transformer.wte.weight", {m.vocab_size, m.dim});
     add("transformer.wpe.weight", {m.max_seq_len, m.dim});
-    for (const char* kind : {"weight", "bias"}) add(fmt::format("transformer.ln_f.{}", kind), {m.dim});
+    for (const char* kind : {"weight", "bias"})
+      add(fmt::format("transformer.ln_f.{}", kind), {m.dim});
   } else {
     add("model.embed_tokens.weight", {m.vocab_size, m.dim});
     add("model.norm.weight", {m.dim});
@@ -134,11 +135,12 @@ inline void write_foreign_shards(const Path& folder, const ForeignWeights& weigh
   for (const auto& [name, weight] : weights) {
     const size_t shard = i++ % count;
     shards[shard][name] = weight;
-    map += fmt::format("{}\"{}\":\"model-{:05}-of-{:05}.safetensors\"", map.empty() ? "" : ",", name,
-                       shard + 1, count);
+    map += fmt::format("{}\"{}\":\"model-{:05}-of-{:05}.safetensors\"", map.empty() ? "" : ",",
+                       name, shard + 1, count);
   }
   for (size_t s = 0; s < count; ++s) {
-    write_foreign(folder / fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, count), shards[s]);
+    write_foreign(folder / fmt::format("model-{:05}-of-{:05}.safetensors", s + 1, count),
+                  shards[s]);
   }
   ASSERT_TRUE(write_file(folder / "model.safetensors.index.json",
                          "{\"metadata\":{\"total_size\":1},\"weight_map\":{" + map + "}}"));

@@ -29,10 +29,14 @@ void transpose_as(const void* from, int64_t from_stride, void* to, int64_t to_st
 void transpose(const void* from, int64_t from_stride, void* to, int64_t to_stride, int64_t rows,
                int64_t columns, int64_t element_bytes) {
   switch (element_bytes) {
-    case 2: return transpose_as<uint16_t>(from, from_stride, to, to_stride, rows, columns);
-    case 4: return transpose_as<uint32_t>(from, from_stride, to, to_stride, rows, columns);
-    case 8: return transpose_as<uint64_t>(from, from_stride, to, to_stride, rows, columns);
-    default: CHECK(false, "elements of {} bytes", element_bytes);
+    case 2:
+      return transpose_as<uint16_t>(from, from_stride, to, to_stride, rows, columns);
+    case 4:
+      return transpose_as<uint32_t>(from, from_stride, to, to_stride, rows, columns);
+    case 8:
+      return transpose_as<uint64_t>(from, from_stride, to, to_stride, rows, columns);
+    default:
+      CHECK(false, "elements of {} bytes", element_bytes);
   }
 }
 

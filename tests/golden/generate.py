@@ -2,13 +2,14 @@
 """Vectors for golden_test.cpp: two decoders written in PyTorch from their papers, in float64.
 
 For each case, CASE/model.safetensors holds the weights as Hugging Face names them (float32) and
-CASE/expected.safetensors the tokens and what follows from them: logits, loss, every gradient, and the
-weights after three AdamW steps on the same tokens (float64).
+CASE/expected.safetensors the tokens and what follows from them: logits, loss, every gradient, and
+the weights after three AdamW steps on the same tokens (float64).
 
-Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Touvron et al. 2023 (Llama); Su et al. 2021
-(rotary positions); Zhang and Sennrich 2019 (RMSNorm); Shazeer 2020 (SwiGLU); Hendrycks and Gimpel 2016
-(GELU); Jiang et al. 2023 (sliding window); Loshchilov and Hutter 2019 (AdamW); the "llama3"
-rope_scaling and the q/k norms and biases as the published configs of Llama 3.1, Qwen 2 and 3 have them.
+Sources: Vaswani et al. 2017; Radford et al. 2019 (GPT-2); Touvron et al. 2023 (Llama); Su et al.
+2021 (rotary positions); Zhang and Sennrich 2019 (RMSNorm); Shazeer 2020 (SwiGLU); Hendrycks and
+Gimpel 2016 (GELU); Jiang et al. 2023 (sliding window); Loshchilov and Hutter 2019 (AdamW); the
+"llama3" rope_scaling and the q/k norms and biases as the published configs of Llama 3.1, Qwen 2 and
+Qwen 3 have them.
 Nothing here is taken from Fivefold, so that an error would have to be made twice.
 """
 
@@ -48,7 +49,8 @@ def rope_frequencies(case):
             if turns < s["low_freq_factor"]:
                 f /= s["factor"]
             elif turns <= s["high_freq_factor"]:
-                share = (turns - s["low_freq_factor"]) / (s["high_freq_factor"] - s["low_freq_factor"])
+                low, high = s["low_freq_factor"], s["high_freq_factor"]
+                share = (turns - low) / (high - low)
                 f = (1 - share) * f / s["factor"] + share * f
         frequencies.append(f)
     return torch.tensor(frequencies, dtype=torch.float64)
@@ -202,7 +204,8 @@ def forward(weights, case, batch):
 def gradients_of(weights, case, batch):
     leaves = {name: w.clone().requires_grad_() for name, w in weights.items()}
     logits, loss = forward(leaves, case, batch)
-    return logits.detach(), loss.detach(), dict(zip(leaves, torch.autograd.grad(loss, leaves.values())))
+    gradients = dict(zip(leaves, torch.autograd.grad(loss, leaves.values())))
+    return logits.detach(), loss.detach(), gradients
 
 
 def adamw(weights, case, batch):

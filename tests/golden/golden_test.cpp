@@ -76,9 +76,10 @@ std::ostream& operator<<(std::ostream& out, const Case& c) {
 
 std::vector<Case> cases() {
   std::vector<Case> all;
-  const std::pair<const char*, spec::ModelSpec> models[] = {
-      {"llama", llama()}, {"llama_packed", llama()}, {"llama_options", llama_options()},
-      {"gpt2", gpt2()}};
+  const std::pair<const char*, spec::ModelSpec> models[] = {{"llama", llama()},
+                                                            {"llama_packed", llama()},
+                                                            {"llama_options", llama_options()},
+                                                            {"gpt2", gpt2()}};
   for (const auto& [name, model] : models) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       all.push_back({name, model, dtype, kernels::Backend::cpu, "none"});
@@ -94,7 +95,8 @@ using Numbers = std::vector<double>;
 Numbers numbers_of(ConstView view) {
   Numbers numbers;
   for (int64_t i = 0; i < view.count(); ++i) {
-    numbers.push_back(view.dtype == DType::f64 ? view.as<double>()[i] : double(view.as<float>()[i]));
+    numbers.push_back(view.dtype == DType::f64 ? view.as<double>()[i]
+                                               : double(view.as<float>()[i]));
   }
   return numbers;
 }
@@ -160,8 +162,7 @@ class Golden : public testing::TestWithParam<Case> {
   Numbers expected(const std::string& name) const {
     const checkpoint::StoredTensor& stored = expected_->tensors().at(name);
     Numbers numbers(size_t(stored.count()));
-    const Status read =
-        read_into(stored, name, View(numbers.data(), DType::f64, {stored.count()}));
+    const Status read = read_into(stored, name, View(numbers.data(), DType::f64, {stored.count()}));
     EXPECT_TRUE(read) << read.error().message;
     return numbers;
   }
@@ -215,8 +216,8 @@ TEST_P(Golden, LogitsAndLoss) {
 
 // Rule 5 of the design: |difference| <= tolerance * max(|tensor|, 1e-3 |all gradients|). A key bias
 // without rotary positions has no gradient at all, because a shift of all scores of a query changes
-// no softmax: what is left is the rounding of terms as large as its neighbours', so that it is judged
-// as the part that it is of GPT-2's c_attn.bias.
+// no softmax: what is left is the rounding of terms as large as its neighbours', so that it is
+// judged as the part that it is of GPT-2's c_attn.bias.
 TEST_P(Golden, EveryGradient) {
   const double loss = expected("losses")[0];
   EXPECT_NEAR(forward_backward(), loss, tolerance() * loss);
