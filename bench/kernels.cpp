@@ -35,9 +35,9 @@ void print_cases(Context& ctx, const std::string& filter) {
     if (!cases::is_timed(c) || c.name.find(filter) == std::string::npos) continue;
     const cases::Timing fast = cases::time_case(c, ctx, 0.4);
     const cases::Timing slow = cases::time_case(c, reference, 0.1);
-    const std::string rate =
-        c.flops > 0 ? fmt::format("{:.1f} GFLOP/s", c.flops / fast.forward * 1e-9)
-                    : fmt::format("{:.1f} GB/s", c.bytes / fast.forward * 1e-9);
+    const std::string rate = c.flops > 0
+                                 ? fmt::format("{:.1f} GFLOP/s", c.flops / fast.forward * 1e-9)
+                                 : fmt::format("{:.1f} GB/s", c.bytes / fast.forward * 1e-9);
     fmt::print("{:<44} {:>9.3f} {:>16} {:>9.3f} {:>9.1f} {:>9.1f}\n", c.name, fast.forward * 1e3,
                rate, fast.backward * 1e3, slow.forward / fast.forward,
                slow.backward / fast.backward);
@@ -112,8 +112,7 @@ void print_memory(Context& ctx) {
     }
     const double seconds = median(row.seconds);
     fmt::print("{:<28} {:>8.1f} ms {:>7.1f} GB/s   time per byte, of the sweep's: {:.3f}\n",
-               row.name, seconds * 1e3, row.bytes * double(count) / seconds * 1e-9,
-               median(ratios));
+               row.name, seconds * 1e3, row.bytes * double(count) / seconds * 1e-9, median(ratios));
   }
 }
 

@@ -1,6 +1,6 @@
+#include "kernels/reference/activation.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/activation.hpp"
 
 #define KERNEL_FILE "kernels/cpu/activation.inl"
 #include "kernels/cpu/each_isa.inl"

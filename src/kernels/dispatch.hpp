@@ -12,12 +12,12 @@
 
 // The implementation of `function` that `ctx` asks for. float64 is there for proofs, not for
 // speed: it takes the reference loops, in parallel.
-#define KERNEL(ctx, T, function)                                               \
-  ([&] {                                                                       \
-    if constexpr (!std::is_same_v<T, double>) {                                \
-      if ((ctx).backend == Backend::cpu) return PICK(ctx, function<T>);        \
-    }                                                                          \
-    return &::fivefold::kernels::reference::function<T>;                       \
+#define KERNEL(ctx, T, function)                                        \
+  ([&] {                                                                \
+    if constexpr (!std::is_same_v<T, double>) {                         \
+      if ((ctx).backend == Backend::cpu) return PICK(ctx, function<T>); \
+    }                                                                   \
+    return &::fivefold::kernels::reference::function<T>;                \
   }())
 
 namespace fivefold::kernels {
@@ -26,10 +26,14 @@ namespace fivefold::kernels {
 template <class F>
 void with_type(DType dtype, F f) {
   switch (dtype) {
-    case DType::f32: return f.template operator()<float>();
-    case DType::f64: return f.template operator()<double>();
-    case DType::bf16: return f.template operator()<bf16>();
-    default: CHECK(false, "no kernel computes in {}", name_of(dtype));
+    case DType::f32:
+      return f.template operator()<float>();
+    case DType::f64:
+      return f.template operator()<double>();
+    case DType::bf16:
+      return f.template operator()<bf16>();
+    default:
+      CHECK(false, "no kernel computes in {}", name_of(dtype));
   }
 }
 

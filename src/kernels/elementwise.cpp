@@ -1,8 +1,6 @@
-#include <cmath>
-
+#include "kernels/reference/elementwise.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/elementwise.hpp"
 
 #define KERNEL_FILE "kernels/cpu/elementwise.inl"
 #include "kernels/cpu/each_isa.inl"
@@ -42,13 +40,12 @@ void dropout(Context& ctx, View x, double rate, const Random& random, ConstView 
   CHECK(x.columns() <= DropoutMask::columns_max, "{} columns", x.columns());
   if (rate == 0) return;
   const int64_t* tokens = elements<int64_t>(token_index, x.rows(), "token_index");
-  const DropoutMask mask{random, uint64_t(std::llround(rate * 0x1p32)), 1 / (1 - rate)};
+  const DropoutMask mask(rate, random);
   with_type(x.dtype, [&]<class T>() {
     const auto rows = rows_of<T>(x);
     const auto kernel = KERNEL(ctx, T, dropout);
-    split(ctx, x.rows(), row_grain(x.columns()), [&](int64_t begin, int64_t end) {
-      kernel(rows, mask, tokens, begin, end);
-    });
+    split(ctx, x.rows(), row_grain(x.columns()),
+          [&](int64_t begin, int64_t end) { kernel(rows, mask, tokens, begin, end); });
   });
 }
 

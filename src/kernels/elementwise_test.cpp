@@ -86,7 +86,8 @@ TEST(Convert, WalksStridedRows) {
   Memory memory;
   ThreadPool pool(2);
   for (Context& ctx : contexts_here(pool, memory)) {
-    Tensor x = filled(memory, DType::f32, {2, 3, 4, 5}, 0), y = filled(memory, DType::bf16, {3, 5}, 0);
+    Tensor x = filled(memory, DType::f32, {2, 3, 4, 5}, 0),
+           y = filled(memory, DType::bf16, {3, 5}, 0);
     for (int64_t i = 0; i < x.count(); ++i) x.flat<float>()[size_t(i)] = float(i);
     convert(ctx, x.view().slice(0, 1, 2).slice(2, 2, 3), y.view().reshape({1, 3, 1, 5}));
     for (int64_t n = 0; n < 3; ++n) {
@@ -135,8 +136,10 @@ TEST(Dropout, DropsTheRateAndKeepsTheMean) {
     dropout(ctx, x, 0.1, Random(1, 2), view_of(tokens));
     int64_t dropped = 0;
     for (const float v : x.flat<float>()) {
-      if (v == 0) ++dropped;
-      else ASSERT_FLOAT_EQ(v, 2 / 0.9f);
+      if (v == 0)
+        ++dropped;
+      else
+        ASSERT_FLOAT_EQ(v, 2 / 0.9f);
     }
     const double n = double(x.count());
     EXPECT_NEAR(double(dropped) / n, 0.1, 5 * std::sqrt(0.1 * 0.9 / n));
@@ -171,9 +174,9 @@ void expect_nan(const char* name, bool whole_row, const Op& op) {
         SCOPED_TRACE(fmt::format("{} {} {} {}", name, name_of(ctx.isa), name_of(dtype), column));
         const Shape shape = {rows, columns};
         const DType a = accumulator_of(dtype);
-        Poisoned p{filled(memory, dtype, shape, 0.5), filled(memory, dtype, shape, 0.25),
+        Poisoned p{filled(memory, dtype, shape, 0.5),   filled(memory, dtype, shape, 0.25),
                    filled(memory, dtype, {columns}, 1), filled(memory, dtype, shape, 0),
-                   filled(memory, dtype, shape, 0), filled(memory, a, {rows}, 0),
+                   filled(memory, dtype, shape, 0),     filled(memory, a, {rows}, 0),
                    filled(memory, a, {rows}, 1)};
         const int64_t poison = columns + column;  // in row 1
         if (dtype == DType::f32) p.x.flat<float>()[size_t(poison)] = nan;
@@ -211,9 +214,8 @@ TEST(NaN, ComesThroughEveryOp) {
     convert(ctx, p.x, p.y);
     dropout(ctx, p.y, 0.9, Random(1, 1), view_of(tokens));  // most of it is dropped
   });
-  expect_nan("rmsnorm", true, [](Context& ctx, Poisoned& p) {
-    rmsnorm_forward(ctx, p.x, p.w, 1e-5, p.y, p.rstd);
-  });
+  expect_nan("rmsnorm", true,
+             [](Context& ctx, Poisoned& p) { rmsnorm_forward(ctx, p.x, p.w, 1e-5, p.y, p.rstd); });
   expect_nan("layernorm", true, [](Context& ctx, Poisoned& p) {
     layernorm_forward(ctx, p.x, p.w, p.w, 1e-5, p.y, p.mean, p.rstd);
   });

@@ -1,6 +1,6 @@
+#include "kernels/reference/embedding.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/embedding.hpp"
 
 #define KERNEL_FILE "kernels/cpu/embedding.inl"
 #include "kernels/cpu/each_isa.inl"

@@ -1,8 +1,8 @@
 // RMSNorm and LayerNorm: one set of kernels, the mean and the bias left out for RMSNorm.
 
+#include "kernels/reference/norm.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/norm.hpp"
 #include "tensor/tensor.hpp"
 
 #define KERNEL_FILE "kernels/cpu/norm.inl"
@@ -47,8 +47,7 @@ void backward_input(Context& ctx, const ConstView& dy, const ConstView& x, const
     const auto* rstds = elements<Accumulator<T>>(rstd, x.rows(), "rstd");
     const auto kernel = KERNEL(ctx, T, norm_backward_input);
     split(ctx, x.rows(), row_grain(x.columns()), [&](int64_t begin, int64_t end) {
-      kernel(dy_rows, x_rows, scale, means, rstds, dx_rows, write == Write::accumulate, begin,
-             end);
+      kernel(dy_rows, x_rows, scale, means, rstds, dx_rows, write == Write::accumulate, begin, end);
     });
   });
 }
@@ -70,9 +69,8 @@ void backward_weight(Context& ctx, const ConstView& dy, const ConstView& x, cons
     A* bias = db ? elements<A>(db, columns, "db") : nullptr;
     const auto kernel = KERNEL(ctx, T, norm_backward_weight);
 
-    const int64_t block = ctx.backend == Backend::reference
-                              ? rows
-                              : std::clamp<int64_t>(65536 / columns, 32, 4096);
+    const int64_t block =
+        ctx.backend == Backend::reference ? rows : std::clamp<int64_t>(65536 / columns, 32, 4096);
     const int64_t blocks = (rows + block - 1) / block;
     const int64_t width = bias != nullptr ? 2 * columns : columns;
     Tensor partial(ctx.memory, Category::workspace, DTypeOf<A>::value, {blocks, width});

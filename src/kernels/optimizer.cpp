@@ -1,6 +1,6 @@
+#include "kernels/reference/optimizer.hpp"
 #include "kernels/dispatch.hpp"
 #include "kernels/ops.hpp"
-#include "kernels/reference/optimizer.hpp"
 #include "tensor/tensor.hpp"
 
 #define KERNEL_FILE "kernels/cpu/optimizer.inl"

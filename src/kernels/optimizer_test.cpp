@@ -36,8 +36,13 @@ State make_state(Memory& memory, int64_t count) {
           Tensor(memory, Category::parameter, DType::bf16, {count})};
 }
 
-constexpr AdamW settings{.lr = 1e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-6,
-                         .weight_decay = 0.1, .step = 3, .grad_scale = 0.5};
+constexpr AdamW settings{.lr = 1e-2,
+                         .beta1 = 0.9,
+                         .beta2 = 0.95,
+                         .eps = 1e-6,
+                         .weight_decay = 0.1,
+                         .step = 3,
+                         .grad_scale = 0.5};
 
 // The formula of ops.hpp, written out once more for one element in long double.
 TEST(AdamW, TheReferenceIsTheFormula) {

@@ -13,22 +13,37 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 double element(const Tensor& t, int64_t i) {
   switch (t.dtype()) {
-    case DType::f32: return double(t.flat<float>()[size_t(i)]);
-    case DType::f64: return t.flat<double>()[size_t(i)];
-    case DType::bf16: return double(to_float(t.flat<bf16>()[size_t(i)]));
-    case DType::i32: return t.flat<int32_t>()[size_t(i)];
-    case DType::i64: return double(t.flat<int64_t>()[size_t(i)]);
+    case DType::f32:
+      return double(t.flat<float>()[size_t(i)]);
+    case DType::f64:
+      return t.flat<double>()[size_t(i)];
+    case DType::bf16:
+      return double(to_float(t.flat<bf16>()[size_t(i)]));
+    case DType::i32:
+      return t.flat<int32_t>()[size_t(i)];
+    case DType::i64:
+      return double(t.flat<int64_t>()[size_t(i)]);
   }
   return 0;
 }
 
 void set_element(Tensor& t, int64_t i, double value) {
   switch (t.dtype()) {
-    case DType::f32: t.flat<float>()[size_t(i)] = float(value); return;
-    case DType::f64: t.flat<double>()[size_t(i)] = value; return;
-    case DType::bf16: t.flat<bf16>()[size_t(i)] = to_bf16(float(value)); return;
-    case DType::i32: t.flat<int32_t>()[size_t(i)] = int32_t(value); return;
-    case DType::i64: t.flat<int64_t>()[size_t(i)] = int64_t(value); return;
+    case DType::f32:
+      t.flat<float>()[size_t(i)] = float(value);
+      return;
+    case DType::f64:
+      t.flat<double>()[size_t(i)] = value;
+      return;
+    case DType::bf16:
+      t.flat<bf16>()[size_t(i)] = to_bf16(float(value));
+      return;
+    case DType::i32:
+      t.flat<int32_t>()[size_t(i)] = int32_t(value);
+      return;
+    case DType::i64:
+      t.flat<int64_t>()[size_t(i)] = int64_t(value);
+      return;
   }
 }
 
@@ -58,9 +73,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
          (a.bytes() == 0 || std::memcmp(a.view().data, b.view().data, a.bytes()) == 0);
 }
 
-bool is_weight(const Case& c, size_t input) {
-  return input < c.weight.size() && c.weight[input];
-}
+bool is_weight(const Case& c, size_t input) { return input < c.weight.size() && c.weight[input]; }
 
 Tensor make_input(Memory& memory, const Case& c, const Operand& operand, DType dtype) {
   const std::string name = c.name + "/" + operand.name;
@@ -72,8 +85,8 @@ Tensor make_input(Memory& memory, const Case& c, const Operand& operand, DType d
   Tensor t(memory, Category::workspace, DType::i32, operand.shape);
   const auto ids = t.flat<int32_t>();
   const Random random(1, stream_of(name));
-  CHECK(operand.values.empty() || operand.values.size() == ids.size(), "{}: {} values for {}",
-        name, operand.values.size(), ids.size());
+  CHECK(operand.values.empty() || operand.values.size() == ids.size(), "{}: {} values for {}", name,
+        operand.values.size(), ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
     ids[i] = operand.values.empty() ? int32_t(random.below(i, uint64_t(operand.limit)))
                                     : operand.values[i];
@@ -149,9 +162,12 @@ std::vector<const Tensor*> results(const Case& c, const Operands& o) {
 
 double tolerance_of(DType dtype) {
   switch (dtype) {
-    case DType::f64: return 1e-12;
-    case DType::bf16: return 0x1p-8;
-    default: return 1e-5;
+    case DType::f64:
+      return 1e-12;
+    case DType::bf16:
+      return 0x1p-8;
+    default:
+      return 1e-5;
   }
 }
 
@@ -288,8 +304,8 @@ std::vector<std::string> compare_backends(const Case& c) {
       for (const int threads : {1, 2, 3}) {
         ThreadPool pool(threads);
         Context ctx{pool, memory, Backend::cpu, isa};
-        const std::string where = fmt::format("{} {} {} {} threads", c.name, name_of(dtype),
-                                              name_of(isa), threads);
+        const std::string where =
+            fmt::format("{} {} {} {} threads", c.name, name_of(dtype), name_of(isa), threads);
         Operands end = compare_one(c, ctx, expected, where, faults);
         if (threads == 1) {
           of_one_thread = std::move(end);
@@ -330,8 +346,8 @@ std::vector<std::string> check_gradients(const Case& c) {
       const double measured = slope(c, ctx, o, k, direction);
       // Written so that NaN fails.
       if (std::abs(measured - expected) <= 1e-7 * unit) return;
-      faults.push_back(fmt::format("{}: d{} along {}: {:.9g}, by finite differences {:.9g}",
-                                   c.name, c.inputs[k].name, along, expected, measured));
+      faults.push_back(fmt::format("{}: d{} along {}: {:.9g}, by finite differences {:.9g}", c.name,
+                                   c.inputs[k].name, along, expected, measured));
     };
     for (int trial = 0; trial < 3; ++trial) {
       const Random random(uint64_t(trial) + 2, stream_of(c.name + "/" + c.inputs[k].name));

@@ -102,8 +102,7 @@ Case rmsnorm_of_heads(int64_t rows, int64_t heads, int64_t width) {
   c.backward = [heads](Context& ctx, Tensors& in, Tensors& out, Tensors& dout, Tensors& din) {
     const View x = in[0].view().slice(1, 1, 1 + heads);
     din[0].zero();
-    rmsnorm_backward_input(ctx, dout[0], x, in[1], out[1],
-                           din[0].view().slice(1, 1, 1 + heads));
+    rmsnorm_backward_input(ctx, dout[0], x, in[1], out[1], din[0].view().slice(1, 1, 1 + heads));
     rmsnorm_backward_weight(ctx, dout[0], x, out[1], din[1]);
   };
   return c;

@@ -35,9 +35,8 @@ namespace fivefold::kernels::avx2 {
 #endif
 
 #if defined(__clang__)
-#pragma clang attribute push(                                                              \
-    __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,"              \
-                          "prefer-256-bit"))),                                             \
+#pragma clang attribute push(                                                      \
+    __attribute__((target("avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl"))),   \
     apply_to = function)
 #else
 #pragma GCC push_options

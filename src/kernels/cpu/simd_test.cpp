@@ -69,7 +69,8 @@ TEST_P(EachIsa, ExpOfTheExtremes) {
 }
 
 TEST_P(EachIsa, NarrowingIsThatOfToBf16) {
-  std::vector<float> x = {0.0f, -0.0f, infinity, -infinity, 1.00390625f, 1.01171875f, 3e38f, 1e-40f};
+  std::vector<float> x = {0.0f,        -0.0f,       infinity, -infinity,
+                          1.00390625f, 1.01171875f, 3e38f,    1e-40f};
   const Random random(1, 2);
   for (uint64_t i = 0; i < 100'000; ++i) {
     x.push_back(std::bit_cast<float>(uint32_t(random.bits(i))));  // NaN of many kinds among them

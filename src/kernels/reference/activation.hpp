@@ -46,8 +46,7 @@ void gelu_backward(const T* dy, const T* x, T* dx, int64_t n) {
     const double v = load(x[i]);
     const double t = std::tanh(gelu_scale * (v + gelu_cubic * v * v * v));
     const double slope = gelu_scale * (1 + 3 * gelu_cubic * v * v);
-    store(dx[i],
-          Accumulator<T>(load(dy[i]) * (0.5 * (1 + t) + 0.5 * v * (1 - t * t) * slope)));
+    store(dx[i], Accumulator<T>(load(dy[i]) * (0.5 * (1 + t) + 0.5 * v * (1 - t * t) * slope)));
   }
 }
 

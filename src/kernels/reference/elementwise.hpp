@@ -1,6 +1,9 @@
 #pragma once
 // Conversion between dtypes, and dropout.
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 #include <type_traits>
 
@@ -12,8 +15,8 @@ namespace fivefold::kernels {
 
 // What a conversion computes in: the wider of the two operands.
 template <class From, class To>
-using Common = std::conditional_t<
-    std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
+using Common =
+    std::conditional_t<std::is_same_v<From, double> || std::is_same_v<To, double>, double, float>;
 
 // Both dtypes as one template argument.
 template <class X, class Y>
@@ -26,9 +29,18 @@ struct Conversion {
 // neighbouring columns share a Philox block.
 struct DropoutMask {
   static constexpr int64_t columns_max = int64_t{4} << 20;
-  Random random{0, 0};
-  uint64_t threshold = 0;  // rate * 2^32
-  double scale = 1;        // 1 / (1 - rate)
+  DropoutMask(double rate, const Random& bits)
+      : random(bits),
+        threshold(uint32_t(std::min(std::round(rate * 0x1p32), 0x1p32 - 1))),
+        scale(1 / (1 - rate)) {
+    const auto both = std::bit_cast<std::array<uint64_t, 2>>(bits);
+    seed_and_stream[0] = both[0], seed_and_stream[1] = both[1];
+  }
+
+  Random random;
+  uint64_t seed_and_stream[2];  // of `random`, for those who draw several blocks at once
+  uint32_t threshold;           // rate * 2^32
+  double scale;                 // of what is kept
 
   static constexpr uint64_t block_of(int64_t token_index, int64_t column) {
     return uint64_t(token_index) << 20 | uint64_t(column / 4);

@@ -51,8 +51,8 @@ void norm_backward_input(Rows<const T> dy, Rows<const T> x, const T* w, const Ac
       const double gradient = double(load(dy[n][c])) * load(w[c]);
       const double normal = (load(x[n][c]) - center) * rstd[n];
       const double before = accumulate ? load(dx[n][c]) : 0;
-      store(dx[n][c], Accumulator<T>(before + rstd[n] * (gradient - shift -
-                                                         normal * dot / double(columns))));
+      store(dx[n][c],
+            Accumulator<T>(before + rstd[n] * (gradient - shift - normal * dot / double(columns))));
     }
   }
 }
