@@ -25,6 +25,12 @@ function(module name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${root}/${name} SYMBOLIC)
 
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  # A folder inside with a CMakeLists.txt of its own is a module of its own.
+  file(GLOB inner CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*/CMakeLists.txt)
+  foreach(list IN LISTS inner)
+    get_filename_component(folder ${list} DIRECTORY)
+    list(FILTER sources EXCLUDE REGEX "^${folder}/")
+  endforeach()
   set(tests ${sources})
   set(fuzzers ${sources})
   list(FILTER sources EXCLUDE REGEX "(_test|_fuzz|/main)\\.cpp$")
@@ -52,6 +58,7 @@ function(module name)
       string(REPLACE "/" "_" dep_target ${dep})
       target_link_libraries(${target}_test PRIVATE ${dep_target})
     endforeach()
+    set_target_properties(${target}_test PROPERTIES UNITY_BUILD OFF)  # tests repeat helper names
     target_compile_definitions(${target}_test PRIVATE FIVEFOLD_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
     gtest_discover_tests(${target}_test DISCOVERY_MODE PRE_TEST TEST_PREFIX "${name}: "
                          PROPERTIES TIMEOUT 600 LABELS unit)

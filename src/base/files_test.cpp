@@ -10,7 +10,9 @@ namespace {
 class Files : public testing::Test {
  protected:
   void SetUp() override {
-    folder_ = testing::TempDir() + "/files_test";
+    folder_ = Path(testing::TempDir()) /
+              (std::string("files-") +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::remove_all(folder_);
     std::filesystem::create_directories(folder_);
   }

@@ -17,7 +17,7 @@ struct Unit {
 std::string in_units(double value, std::span<const Unit> units) {
   const Unit* best = &units.back();
   for (const Unit& unit : units) {
-    if (std::abs(value) >= unit.size) {
+    if (std::abs(value) >= unit.size || (value == 0 && unit.size == 1)) {
       best = &unit;
       break;
     }

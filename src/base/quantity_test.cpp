@@ -19,6 +19,7 @@ TEST(Quantity, DividesIntoTheRightUnit) {
 
 TEST(Quantity, ReadsWell) {
   EXPECT_EQ(to_string(0_B), "0 B");
+  EXPECT_EQ(to_string(Seconds{0}), "0 s");
   EXPECT_EQ(to_string(1536_B), "1.50 KiB");
   EXPECT_EQ(to_string(Seconds{0.0123}), "12.3 ms");
   EXPECT_EQ(to_string(FlopsPerSecond{137e9}), "137 GFLOP/s");

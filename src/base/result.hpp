@@ -23,8 +23,14 @@ struct Error {
   std::string message;  // what, where, and the remedy; no trailing newline
 };
 
+// A class of its own, not an alias, so that dropping one is a warning everywhere.
 template <class T>
-using Result = tl::expected<T, Error>;
+class [[nodiscard]] Result : public tl::expected<T, Error> {
+ public:
+  using tl::expected<T, Error>::expected;
+  Result(tl::expected<T, Error> other)  // NOLINT(google-explicit-constructor)
+      : tl::expected<T, Error>(std::move(other)) {}
+};
 using Status = Result<void>;
 
 // What the shell sees: 2 for the user's mistake, 1 for the world's.

@@ -26,6 +26,11 @@ void Console::line(const std::string& text) {
   std::fflush(stdout);
 }
 
+void Console::already_done(int64_t step, const std::string& checkpoint) {
+  line(fmt::format("nothing to do: {} holds step {}, the run's last; raise training.steps to go on, or "
+                   "choose another dump_folder to start anew", checkpoint, step));
+}
+
 void Console::started(const train::StartInfo& s) {
   const spec::RunSpec& run = *s.run;
   const spec::ModelSpec& m = run.model;

@@ -9,6 +9,7 @@ namespace fivefold::cli {
 class Console : public train::Reporter {
  public:
   explicit Console(int64_t log_freq);
+  void already_done(int64_t step, const std::string& checkpoint) override;
   void started(const train::StartInfo&) override;
   void stepped(const train::StepReport&) override;
   void validated(const train::ValidationReport&) override;

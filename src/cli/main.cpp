@@ -2,6 +2,7 @@
 
 #include "base/version.hpp"
 #include "cli/commands.hpp"
+#include "cli/options.hpp"
 
 // Exit status: 0 done, 1 the world failed (disk, memory, another rank), 2 the user's mistake.
 int main(int argc, char** argv) {
@@ -22,6 +23,10 @@ int main(int argc, char** argv) {
   cli::add_model(app, action);
   cli::add_export(app, action);
   cli::add_import(app, action);
+  if (const std::string wrong = cli::unknown_command(app, argc, argv); !wrong.empty()) {
+    fmt::print(stderr, "error: {}\n", wrong);
+    return 2;
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,7 +1,11 @@
 #include "cli/options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <thread>
+
+#include "base/text.hpp"
 
 namespace fivefold::cli {
 
@@ -24,6 +28,19 @@ std::vector<std::string> overrides_of(const CLI::App& command) {
     overrides.push_back(std::move(word));
   }
   return overrides;
+}
+
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return {};
+  const std::string word = argv[1];
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  if (std::find(names.begin(), names.end(), word) != names.end()) return {};
+  const std::string near = closest(word, names);
+  return fmt::format("there is no command '{}'{}; run `fivefold --help` for the list", word,
+                     near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
 int default_threads(int ranks) {

@@ -10,6 +10,9 @@ namespace fivefold::cli {
 // become "a.b=1", "a.b=1" and "flag=true".
 std::vector<std::string> overrides_of(const CLI::App& command);
 
+// Why the program's first word is no command; empty when it is one, or an option.
+std::string unknown_command(const CLI::App& app, int argc, const char* const* argv);
+
 // Threads for each of `ranks` ranks on this machine when nothing else is said.
 int default_threads(int ranks);
 

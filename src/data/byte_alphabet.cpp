@@ -10,13 +10,13 @@ constexpr bool stands_for_itself(int byte) {
   return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
 }
 
-struct Tables {
+struct AlphabetTables {
   std::array<uint16_t, 256> character_of{};
   std::array<int16_t, 0x144> byte_of{};
 };
 
-constexpr Tables make_tables() {
-  Tables tables;
+constexpr AlphabetTables make_tables() {
+  AlphabetTables tables;
   for (int16_t& byte : tables.byte_of) byte = -1;
   uint16_t next = 0x100;
   for (int byte = 0; byte < 256; ++byte) {
@@ -26,14 +26,14 @@ constexpr Tables make_tables() {
   }
   return tables;
 }
-constexpr Tables kTables = make_tables();
+constexpr AlphabetTables kAlphabet = make_tables();
 
 }  // namespace
 
 std::string to_byte_alphabet(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
-    const uint16_t c = kTables.character_of[uint8_t(byte)];
+    const uint16_t c = kAlphabet.character_of[uint8_t(byte)];
     if (c < 0x80) {
       text.push_back(char(c));
     } else {
@@ -53,8 +53,8 @@ std::optional<std::string> from_byte_alphabet(std::string_view text) {
       if (c < 0xC2 || c > 0xC5 || i == text.size() || (uint8_t(text[i]) & 0xC0) != 0x80) return {};
       c = (c & 0x1F) << 6 | (uint8_t(text[i++]) & 0x3FU);
     }
-    if (c >= kTables.byte_of.size() || kTables.byte_of[c] < 0) return {};
-    bytes.push_back(char(kTables.byte_of[c]));
+    if (c >= kAlphabet.byte_of.size() || kAlphabet.byte_of[c] < 0) return {};
+    bytes.push_back(char(kAlphabet.byte_of[c]));
   }
   return bytes;
 }

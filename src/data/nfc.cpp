@@ -21,12 +21,12 @@ struct Pair {
   uint32_t first, second;
 };
 
-struct Tables {
+struct NfcTables {
   std::unordered_map<uint32_t, Pair> apart;
   std::unordered_map<uint64_t, uint32_t> together;
   std::unordered_map<uint32_t, uint8_t> classes;
 
-  Tables() {
+  NfcTables() {
     const auto runs = [](const auto& table, size_t width, auto take) {
       for (size_t i = 0; i < std::size(table);) {
         const uint32_t first = table[i], count = table[i + 1];
@@ -69,7 +69,7 @@ struct Mark {
   uint8_t cls;
 };
 
-void decompose(const Tables& tables, uint32_t c, std::vector<Mark>& out) {
+void decompose(const NfcTables& tables, uint32_t c, std::vector<Mark>& out) {
   if (c - kSyllables < kSyllableCount) {
     const uint32_t s = c - kSyllables;
     out.push_back({kLeads + s / (kVowelCount * kTrailCount), 0});
@@ -97,7 +97,7 @@ void sort_marks(std::vector<Mark>& text) {
   }
 }
 
-void compose(const Tables& tables, std::vector<Mark>& text) {
+void compose(const NfcTables& tables, std::vector<Mark>& text) {
   size_t out = 0;
   int64_t starter = -1;
   for (const Mark mark : text) {
@@ -150,7 +150,7 @@ bool is_surely_nfc(std::string_view text) {
 }
 
 std::string to_nfc(std::string_view text) {
-  static const Tables tables;
+  static const NfcTables tables;
   std::string out;
   std::vector<Mark> characters;
   const auto flush = [&] {

@@ -8,7 +8,7 @@
 namespace fivefold::data {
 namespace {
 
-constexpr int kRounds = 40;  // of EM; the weights stand still long before
+constexpr int kFitRounds = 40;  // of EM; the weights stand still long before
 
 size_t byte_at(std::string_view text, size_t i) { return uint8_t(text[i]); }
 
@@ -63,7 +63,7 @@ void ByteTrigram::fit(std::string_view held_out) {
   lambda2_.fill(0.5);
   lambda3_[0] = lambda2_[0] = 0;  // contexts never seen have no frequencies
   lambda1_ = 0.5;
-  for (int round = 0; round < kRounds; ++round) {
+  for (int round = 0; round < kFitRounds; ++round) {
     // How often each choice is expected to have been taken, and how often there was one. The small
     // start keeps a choice that held-out text never needed from becoming impossible.
     struct Choice {

@@ -8,7 +8,7 @@
 
 namespace fivefold::data {
 namespace {
-constexpr int kRounds = 8;
+constexpr int kFeistelRounds = 8;
 constexpr uint64_t kWhole = uint64_t{1} << 63;
 }  // namespace
 
@@ -28,7 +28,7 @@ uint64_t Permutation::scramble(uint64_t value) const {
     const Philox words = random_.block(half << 3 | uint64_t(round));
     return philox(words, {uint32_t(epoch_), uint32_t(epoch_ >> 32)})[0];
   };
-  for (int round = 0; round < kRounds; round += 2) {
+  for (int round = 0; round < kFeistelRounds; round += 2) {
     high ^= noise(low, round) & ((uint64_t{1} << high_bits_) - 1);
     low ^= noise(high, round + 1) & ((uint64_t{1} << low_bits_) - 1);
   }

@@ -16,7 +16,7 @@
 namespace fivefold::data {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 struct Word {
   std::vector<int32_t> ids;
@@ -159,44 +159,44 @@ class Trainer {
 std::string to_tokenizer_json(const Trainer& trainer) {
   constexpr const char* end_of_text = "<|endoftext|>";
   const auto& tokens = trainer.tokens();
-  Json vocabulary = Json::object();
+  OrderedJson vocabulary = OrderedJson::object();
   for (size_t id = 0; id < tokens.size(); ++id) {
     vocabulary.emplace(to_byte_alphabet(tokens[id]), id);
   }
   vocabulary.emplace(end_of_text, tokens.size());
-  Json merges = Json::array();
+  OrderedJson merges = OrderedJson::array();
   for (const Merge& merge : trainer.merges()) {
     merges.push_back(to_byte_alphabet(tokens[size_t(merge.left)]) + " " +
                      to_byte_alphabet(tokens[size_t(merge.right)]));
   }
-  const Json byte_level = {{"type", "ByteLevel"},
-                           {"add_prefix_space", false},
-                           {"trim_offsets", true},
-                           {"use_regex", true}};
-  const Json json = {{"version", "1.0"},
-                     {"truncation", nullptr},
-                     {"padding", nullptr},
-                     {"added_tokens", Json::array({{{"id", tokens.size()},
-                                                    {"content", end_of_text},
-                                                    {"single_word", false},
-                                                    {"lstrip", false},
-                                                    {"rstrip", false},
-                                                    {"normalized", false},
-                                                    {"special", true}}})},
-                     {"normalizer", nullptr},
-                     {"pre_tokenizer", byte_level},
-                     {"post_processor", nullptr},
-                     {"decoder", byte_level},
-                     {"model",
-                      {{"type", "BPE"},
-                       {"dropout", nullptr},
-                       {"unk_token", nullptr},
-                       {"continuing_subword_prefix", nullptr},
-                       {"end_of_word_suffix", nullptr},
-                       {"fuse_unk", false},
-                       {"byte_fallback", false},
-                       {"vocab", std::move(vocabulary)},
-                       {"merges", std::move(merges)}}}};
+  const OrderedJson byte_level = {{"type", "ByteLevel"},
+                                  {"add_prefix_space", false},
+                                  {"trim_offsets", true},
+                                  {"use_regex", true}};
+  const OrderedJson json = {{"version", "1.0"},
+                            {"truncation", nullptr},
+                            {"padding", nullptr},
+                            {"added_tokens", OrderedJson::array({{{"id", tokens.size()},
+                                                                  {"content", end_of_text},
+                                                                  {"single_word", false},
+                                                                  {"lstrip", false},
+                                                                  {"rstrip", false},
+                                                                  {"normalized", false},
+                                                                  {"special", true}}})},
+                            {"normalizer", nullptr},
+                            {"pre_tokenizer", byte_level},
+                            {"post_processor", nullptr},
+                            {"decoder", byte_level},
+                            {"model",
+                             {{"type", "BPE"},
+                              {"dropout", nullptr},
+                              {"unk_token", nullptr},
+                              {"continuing_subword_prefix", nullptr},
+                              {"end_of_word_suffix", nullptr},
+                              {"fuse_unk", false},
+                              {"byte_fallback", false},
+                              {"vocab", std::move(vocabulary)},
+                              {"merges", std::move(merges)}}}};
   return json.dump(1) + "\n";
 }
 

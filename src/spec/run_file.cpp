@@ -56,6 +56,8 @@ Result<RunSpec> parse_run(std::string_view text, const std::string& file,
   Report report(file);
   Givens givens;
   read_toml(text, file, FileKind::run, givens, report);
+  // A file that does not parse says nothing about keys: only its syntax is reported.
+  if (givens.keys.empty() && givens.sources.empty()) TRY(report.status());
   read_overrides(overrides, givens, report);
   RunSpec run;
   const bool model_found = read_model(givens, run.model, report);

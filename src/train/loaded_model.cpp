@@ -42,6 +42,13 @@ Status load_huggingface(const Path& path, const LoadOptions& options, LoadedMode
     return invalid_input("{}: mixture-of-experts and latent-attention models can be counted, not run; "
                          "use a dense model", path.string());
   }
+  std::error_code none;
+  const bool has_tokenizer = std::filesystem::exists(path / "tokenizer.json", none) ||
+                             std::filesystem::exists(path / "tokenizer.model", none);
+  if (options.tokenizer.empty() && !has_tokenizer) {
+    return invalid_input("{}: holds no tokenizer.json or tokenizer.model; name the model's tokenizer "
+                         "with --tokenizer (\"byte\" where it has none)", path.string());
+  }
   loaded.tokenizer_path = options.tokenizer.empty() ? path.string() : options.tokenizer;
   const DType stored = TRY(checkpoint::huggingface_dtype(path));
   build(loaded, options.dtype.value_or(stored));

@@ -65,6 +65,8 @@ struct Summary {
 class Reporter {
  public:
   virtual ~Reporter() = default;
+  // The run was finished before: `checkpoint` holds its last step.
+  virtual void already_done(int64_t step, const std::string& checkpoint) = 0;
   virtual void started(const StartInfo&) = 0;
   virtual void stepped(const StepReport&) = 0;  // every step; the reporter picks what to show
   virtual void validated(const ValidationReport&) = 0;

@@ -57,6 +57,12 @@ class Trainer {
 
   Status run() {
     TRY(prepare());
+    if (state_.step >= run_.training.steps) {
+      if (leads() && env_.reporter != nullptr) {
+        env_.reporter->already_done(state_.step, last_checkpoint_);
+      }
+      return {};
+    }
     const int64_t first_step = state_.step + 1;
     TRY(report_start(first_step));
     prefetcher_.emplace(*loader_, requests(), run_.data.prefetch);
@@ -306,7 +312,7 @@ class Trainer {
     TRY(metrics_->write_save(state_.step, last_checkpoint_));
     if (run_.checkpoint.last_save_in_hf && state_.step == run_.training.steps) {
       TRY(checkpoint::export_huggingface(folder_ / "huggingface", run_.model, parameters_,
-                                         {.dtype = parameters_.dtype()}, run_.data.tokenizer));
+                                         {.dtype = DType::f32}, run_.data.tokenizer));
     }
     return {};
   }

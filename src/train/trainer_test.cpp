@@ -16,6 +16,7 @@ namespace {
 // Keeps what a run reports.
 class Recorder : public Reporter {
  public:
+  void already_done(int64_t step, const std::string&) override { done_before = step; }
   void started(const StartInfo& info) override {
     start = info;
     start.run = nullptr;
@@ -33,6 +34,7 @@ class Recorder : public Reporter {
     for (const StepReport& s : steps) out.push_back(s.loss);
     return out;
   }
+  int64_t done_before = 0;
   StartInfo start;
   std::vector<StepReport> steps;
   std::vector<ValidationReport> validations;
@@ -199,6 +201,14 @@ TEST_F(TrainerTest, ResumeTakesTheRunFilesLearningRateAndSaysSo) {
   ASSERT_EQ(r.start.changed_on_resume.size(), 2u);
   EXPECT_EQ(r.start.changed_on_resume[0].substr(0, 13), "optimizer.lr:");
   EXPECT_LE(r.steps[0].lr, 5e-3);
+}
+
+TEST_F(TrainerTest, AFinishedRunIsLeftAlone) {
+  const spec::RunSpec run = run_spec("a");
+  must(run);
+  const Recorder again = must(run);
+  EXPECT_EQ(again.done_before, 6);
+  EXPECT_TRUE(again.steps.empty());
 }
 
 TEST_F(TrainerTest, ResumeRefusesAnotherModel) {

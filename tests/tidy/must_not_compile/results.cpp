@@ -11,6 +11,8 @@ fivefold::Status ask() {
   [[maybe_unused]] const int bare = answer();
 #elif CASE == 2
   fivefold::io_error("an error that nobody returns");
+#elif CASE == 3
+  check();
 #endif
   return {};
 }
