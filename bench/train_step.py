@@ -104,7 +104,7 @@ def build(a):
     if a.binary:
         return a.binary
     for command in (["cmake", "--preset", "release"],
-                    ["cmake", "--build", "--preset", "release", "--target", "bench_train_step"]):
+                    ["cmake", "--build", "--preset", "release", "--target", "train_step"]):
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             sys.exit(f"error: {' '.join(command)} failed\n{(done.stdout + done.stderr)[-3000:]}")
