@@ -42,7 +42,7 @@ Status run(const Options& o) {
   const DType dtype = o.dtype == "bfloat16" ? DType::bf16 : o.dtype == "float64" ? DType::f64 : DType::f32;
   ParameterSet parameters(memory, spec::parameters_of(spec), dtype, true);
   model::Model model(spec, parameters, ctx,
-                     model::keep_of(spec.num_layers, o.checkpointing, "op"), o.seq_len, 0);
+                     spec::keep_of({.mode = o.checkpointing}, spec.num_layers), o.seq_len, 0);
   optim::AdamWOptimizer optimizer(ctx, parameters, {.lr = 1e-4, .weight_decay = 0.1});
   initialize(parameters, 0, optimizer.weights());
 

@@ -119,6 +119,16 @@ std::string config_text(const spec::ModelSpec& model, DType dtype) {
 
 Status copy_tokenizer(const Path& from, const Path& folder) {
   std::error_code error;
+  if (std::filesystem::is_directory(from, error)) {  // a Hugging Face folder, as load_tokenizer takes it
+    for (const char* name : {"tokenizer.json", "tokenizer.model", "tokenizer_config.json"}) {
+      if (std::filesystem::equivalent(from / name, folder / name, error)) continue;
+      if (std::filesystem::is_regular_file(from / name, error)) {
+        const std::string text = TRY(read_file(from / name));
+        TRY(write_file(folder / name, text));
+      }
+    }
+    return {};
+  }
   if (!std::filesystem::is_regular_file(from, error)) return {};
   const std::string ending = from.extension().string();
   const bool known = ending == ".json" || ending == ".model";

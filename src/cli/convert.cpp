@@ -19,7 +19,7 @@ struct Options {
 Result<std::optional<DType>> dtype_of(const std::string& name) {
   if (name == "auto") return std::optional<DType>();
   for (const DType dtype : {DType::f32, DType::bf16, DType::f64}) {
-    if (name == name_of(dtype)) return std::optional<DType>(dtype);
+    if (dtype_named(name) == dtype) return std::optional<DType>(dtype);
   }
   return invalid_input("--dtype {}: use auto, float32, bfloat16 or float64", name);
 }

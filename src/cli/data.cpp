@@ -24,6 +24,14 @@ struct PrepareArguments {
 
 Status prepare_command(PrepareArguments arguments) {
   arguments.options.sources = sources_of(arguments.texts);
+  for (const char* ending : {"", ".bin", ".idx", ".json"}) {
+    for (const std::string& text : arguments.texts) {
+      std::error_code none;
+      if (!std::filesystem::equivalent(arguments.options.output + ending, text, none)) continue;
+      return invalid_input("--output {}: would overwrite the text {}; choose another prefix",
+                           arguments.options.output, text);
+    }
+  }
   arguments.options.format = arguments.format == "llmc" ? data::TokenFormat::llmc
                                                         : data::TokenFormat::megatron;
   for (const data::PreparedFile& file : TRY(data::prepare(arguments.options))) {
@@ -50,6 +58,9 @@ struct TrainTokenizerArguments {
 };
 
 Status train_tokenizer_command(const TrainTokenizerArguments& arguments) {
+  if (!arguments.output.ends_with(".json")) {
+    return invalid_input("--output {}: a tokenizer's name ends in .json", arguments.output);
+  }
   std::vector<std::string> texts;
   for (const spec::DataSource& source : sources_of(arguments.texts)) {
     TRY(data::read_documents(source, [&](const data::Document& document) -> Status {
@@ -57,6 +68,7 @@ Status train_tokenizer_command(const TrainTokenizerArguments& arguments) {
       return {};
     }));
   }
+  if (texts.empty()) return invalid_input("there is no text to learn from: all files are empty");
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const std::string json = TRY(data::train_bpe(views, arguments.vocab_size));
   TRY(write_file(arguments.output, json));

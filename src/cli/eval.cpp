@@ -28,8 +28,10 @@ class ScratchFolder {
  public:
   static Result<ScratchFolder> make() {
     ScratchFolder folder;
-    folder.path_ = std::filesystem::temp_directory_path() /
+    std::error_code error;
+    folder.path_ = std::filesystem::temp_directory_path(error) /
                    fmt::format("fivefold-eval-{}", ::getpid());
+    if (error) return io_error("TMPDIR names no folder: {}", error.message());
     TRY(make_folder(folder.path_));
     return folder;
   }
@@ -47,8 +49,9 @@ class ScratchFolder {
   Path path_;
 };
 
-// What is evaluated: the texts given, or the validation split of the run that made the model.
-Result<spec::RunSpec> data_of(const Options& o, const train::LoadedModel& loaded) {
+// The run that made the model, or a bare one, with its data replaced by `text` when that is given.
+Result<spec::RunSpec> data_of(const Options& o, const train::LoadedModel& loaded,
+                              const std::string& text) {
   spec::RunSpec run;
   if (loaded.run) run = *loaded.run;
   run.model = loaded.spec;
@@ -59,9 +62,8 @@ Result<spec::RunSpec> data_of(const Options& o, const train::LoadedModel& loaded
     return invalid_input("--seq-len {} exceeds the model's {} positions", run.training.seq_len,
                          loaded.max_seq_len);
   }
-  if (!o.text.empty()) {
-    run.data.sources.clear();
-    for (const std::string& path : o.text) run.data.sources.push_back({.path = path});
+  if (!text.empty()) {
+    run.data.sources.assign(1, {.path = text});
     run.data.validation_path.clear();
     run.data.validation_share = 0;
   } else if (!loaded.run) {
@@ -71,35 +73,45 @@ Result<spec::RunSpec> data_of(const Options& o, const train::LoadedModel& loaded
   return run;
 }
 
-Status print_baseline(const data::Loader& loader, data::Split split) {
-  if (split == data::Split::train) {
-    return invalid_input("--baseline trigram compares on a run's own validation split, learning from "
-                         "its training split; leave --text out");
-  }
+Result<std::string> baseline(const data::Loader& loader) {
   data::ByteTrigram trigram;
   trigram.train(TRY(loader.text(data::Split::train)));
   const double bits = trigram.bits_per_byte(TRY(loader.text(data::Split::validation)));
-  fmt::print("interpolated byte trigram of the same training text: {:.4f} bits per byte\n", bits);
-  return {};
+  return fmt::format("interpolated byte trigram of the same training text: {:.4f} bits per byte\n",
+                     bits);
 }
 
 Status eval_command(const Options& o) {
+  if (o.baseline != "none" && !o.text.empty()) {
+    return invalid_input("--baseline trigram compares on a run's own validation split, learning from "
+                         "its training split; leave --text out");
+  }
   const std::unique_ptr<train::LoadedModel> loaded = TRY(train::load_for_use(o.path, o.load));
-  const spec::RunSpec run = TRY(data_of(o, *loaded));
   const ScratchFolder scratch = TRY(ScratchFolder::make());
-  const std::unique_ptr<data::Loader> loader =
-      TRY(data::open_loader(run, scratch.path().string()));
-  const data::Split split = o.text.empty() ? data::Split::validation : data::Split::train;
   const std::unique_ptr<comm::Communicator> world = comm::alone();
-  const train::Losses losses =
-      TRY(train::evaluate(*loaded->model, *loader, split, loader->samples(split), o.micro_batch,
-                          *world));
+  const data::Split split = o.text.empty() ? data::Split::validation : data::Split::train;
+  train::Losses total;
+  int64_t tokens = 0;
+  std::string compared;
+  // Each text by itself: a mixture would read the short ones again and leave out some of the long.
+  const std::vector<std::string> texts = o.text.empty() ? std::vector<std::string>{""} : o.text;
+  for (const std::string& text : texts) {
+    const spec::RunSpec run = TRY(data_of(o, *loaded, text));
+    const std::unique_ptr<data::Loader> loader =
+        TRY(data::open_loader(run, scratch.path().string()));
+    const train::Losses losses = TRY(train::evaluate(
+        *loaded->model, *loader, split, loader->samples(split), o.micro_batch, *world));
+    total.sum += losses.sum;
+    total.tokens += losses.tokens;
+    total.bytes += losses.bytes;
+    tokens += loader->tokens(split);
+    if (o.baseline == "trigram") compared = TRY(baseline(*loader));
+  }
   fmt::print("{}\nloss {:.4f} nats per token, perplexity {:.3f}, {:.4f} bits per byte; {} tokens of "
              "{}, {} bytes\n",
-             loaded->source, losses.per_token(), std::exp(losses.per_token()),
-             losses.bits_per_byte(), grouped(int64_t(losses.tokens)), grouped(loader->tokens(split)),
-             grouped(int64_t(losses.bytes)));
-  if (o.baseline == "trigram") TRY(print_baseline(*loader, split));
+             loaded->source, total.per_token(), std::exp(total.per_token()), total.bits_per_byte(),
+             grouped(int64_t(total.tokens)), grouped(tokens), grouped(int64_t(total.bytes)));
+  fmt::print("{}", compared);
   return {};
 }
 

@@ -7,6 +7,7 @@
 // Exit status: 0 done, 1 the world failed (disk, memory, another rank), 2 the user's mistake.
 int main(int argc, char** argv) {
   using namespace fivefold;
+  cli::open_standard_streams();
   CLI::App app("Plans, simulates and runs LLM training. `fivefold COMMAND --help` tells more.",
                "fivefold");
   app.set_version_flag("--version", std::string("fivefold ") + version);
@@ -32,7 +33,11 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const Status status = action();
+  const Status status = cli::perform(action);
+  if (status && (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)) {
+    fmt::print(stderr, "error: the output could not be written; free some room where it goes\n");
+    return 1;
+  }
   std::fflush(stdout);
   if (status) return 0;
   fmt::print(stderr, "error: {}\n", status.error().message);

@@ -1,8 +1,11 @@
 #include "cli/options.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
+#include <new>
 #include <thread>
 
 #include "base/text.hpp"
@@ -41,6 +44,22 @@ std::string unknown_command(const CLI::App& app, int argc, const char* const* ar
   const std::string near = closest(word, names);
   return fmt::format("there is no command '{}'{}; run `fivefold --help` for the list", word,
                      near.empty() ? "" : "; did you mean '" + near + "'?");
+}
+
+Status perform(const std::function<Status()>& action) {
+  try {
+    return action();
+  } catch (const std::bad_alloc&) {
+    return io_error("out of memory; use a smaller model, batch or text");
+  } catch (const std::exception& error) {
+    return io_error("{}", error.what());
+  }
+}
+
+void open_standard_streams() {
+  for (int fd = 0; fd < 3; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) (void)::open("/dev/null", O_RDWR);  // takes the lowest free number
+  }
 }
 
 int default_threads(int ranks) {

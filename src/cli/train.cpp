@@ -51,9 +51,7 @@ Status train_command(const TrainOptions& options, const std::vector<std::string>
     return {};
   }
   TRY(spec::check_trainable(run));
-  const comm::Options comm_options{
-      .timeout = std::chrono::seconds(
-          std::max(run.comm.init_timeout_seconds, run.comm.train_timeout_seconds))};
+  const comm::Options comm_options{.timeout = std::chrono::seconds(run.comm.init_timeout_seconds)};
   std::signal(SIGINT, on_signal);
   std::signal(SIGTERM, on_signal);
   if (comm::under_mpi()) {
@@ -87,7 +85,7 @@ void add_train(CLI::App& app, Action& action) {
   command
       ->add_option("--ranks", options->ranks,
                    "Ranks as threads of this process; under mpirun or srun the processes are the ranks")
-      ->check(CLI::Range(1, 4096));
+      ->check(CLI::Range(1, 256));
   command->add_flag("--print-config", options->print_config,
                     "Print the effective run file and stop");
   command->allow_extras();

@@ -57,6 +57,9 @@ class Communicator {
   // Cost     (n-1) times data's bytes sent by the root.
   virtual Status broadcast(View data, int root) = 0;
   virtual Status barrier() = 0;
+  // The deadline of the calls from here on, and of groups duplicated from this one. Every rank sets
+  // the same.
+  virtual void set_timeout(std::chrono::milliseconds timeout) = 0;
 
   // The same ranks as a group of their own, whose calls do not mix with this one's. Collective.
   virtual Result<std::unique_ptr<Communicator>> duplicate(std::string axis) = 0;

@@ -37,6 +37,7 @@ class MpiCommunicator final : public Communicator {
   Status all_reduce(View data, Reduce reduce) override;
   Status broadcast(View data, int root) override;
   Status barrier() override { return enter({.op = Op::barrier}, {}); }
+  void set_timeout(std::chrono::milliseconds timeout) override { options_.timeout = timeout; }
   Result<std::unique_ptr<Communicator>> duplicate(std::string axis) override;
   void abandon(const std::string& reason) override { MpiRuntime::of_process().abandon(reason); }
 

@@ -25,6 +25,7 @@ class ThreadCommunicator final : public Communicator {
   Status all_reduce(View data, Reduce reduce) override;
   Status broadcast(View data, int root) override;
   Status barrier() override { return enter({.op = Op::barrier}, {}, nullptr); }
+  void set_timeout(std::chrono::milliseconds timeout) override { options_.timeout = timeout; }
   Result<std::unique_ptr<Communicator>> duplicate(std::string axis) override;
   void abandon(const std::string& reason) override { group_.world().abandon(rank_, reason); }
 
@@ -127,6 +128,7 @@ class Alone final : public Communicator {
     return {};
   }
   Status barrier() override { return {}; }
+  void set_timeout(std::chrono::milliseconds) override {}
   Result<std::unique_ptr<Communicator>> duplicate(std::string axis) override {
     return std::make_unique<Alone>(std::move(axis));
   }

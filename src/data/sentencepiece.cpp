@@ -55,11 +55,15 @@ class SentencePieceTokenizer final : public Tokenizer {
     return encode(text, false);
   }
 
-  std::string decode(std::span<const int32_t> ids) const override {
+  std::string decode_continuation(std::span<const int32_t> ids) const override {
     std::string text;
     for (const int32_t id : ids) {
       if (id >= 0 && id < vocab_size()) text += bytes_[size_t(id)];
     }
+    return text;
+  }
+  std::string decode(std::span<const int32_t> ids) const override {
+    std::string text = decode_continuation(ids);
     if (prefix_ && text.starts_with(' ')) text.erase(0, 1);
     return text;
   }

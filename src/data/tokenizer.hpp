@@ -22,6 +22,10 @@ class Tokenizer {
   // The text's ids, without special tokens. Any bytes are taken.
   virtual std::vector<int32_t> encode(std::string_view text) const = 0;
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  // Of ids that follow others: what `decode` strips from the start of a text stays.
+  virtual std::string decode_continuation(std::span<const int32_t> ids) const {
+    return decode(ids);
+  }
   // How many bytes of text the token stands for (0 for special ones): bits per byte needs it.
   virtual int32_t byte_length(int32_t id) const = 0;
   // The ids of text that goes on after other text of the same document, such as a response after

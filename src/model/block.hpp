@@ -2,16 +2,11 @@
 
 #include "model/attention_layer.hpp"
 #include "model/mlp_layer.hpp"
+#include "spec/keep.hpp"
 
 namespace fivefold::model {
 
-// What of a block is kept between its forward and its backward pass; the rest is computed again, to
-// the same bits.
-enum class Keep : uint8_t {
-  all,       // nothing is computed again
-  products,  // norms and activation functions are (activation_checkpoint.mode = "selective")
-  input,     // everything is (mode = "full")
-};
+using spec::Keep;
 
 struct BlockTape {
   Tensor x;  // the block's input [N, dim]

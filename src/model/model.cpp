@@ -1,23 +1,10 @@
 #include "model/model.hpp"
 
 #include <cmath>
-#include <cstdlib>
 
 #include "model/rope_table.hpp"
 
 namespace fivefold::model {
-
-std::vector<Keep> keep_of(int64_t layers, const std::string& mode, const std::string& option) {
-  if (mode == "none") return std::vector<Keep>(size_t(layers), Keep::all);
-  if (mode == "full") return std::vector<Keep>(size_t(layers), Keep::input);
-  CHECK(mode == "selective", "activation checkpoint mode {}", mode);
-  if (option == "op") return std::vector<Keep>(size_t(layers), Keep::products);
-  const int64_t every = std::atoll(option.c_str());
-  CHECK(every > 0, "selective_ac_option {}", option);
-  std::vector<Keep> keep(size_t(layers), Keep::all);
-  for (int64_t layer = 0; layer < layers; layer += every) keep[size_t(layer)] = Keep::input;
-  return keep;
-}
 
 Model::Model(const spec::ModelSpec& spec, const ParameterSet& parameters, kernels::Context& ctx,
              std::vector<Keep> keep, int64_t max_seq_len, uint64_t seed)

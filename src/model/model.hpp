@@ -18,7 +18,7 @@ struct Tape {
 
 class Model {
  public:
-  // `keep` has one entry a layer (keep_of). Parameters, memory and context outlive the model.
+  // `keep` has one entry a layer (spec::keep_of). Parameters, memory and context outlive the model.
   Model(const spec::ModelSpec& spec, const ParameterSet& parameters, kernels::Context& ctx,
         std::vector<Keep> keep, int64_t max_seq_len, uint64_t seed);
 
@@ -39,7 +39,7 @@ class Model {
   // Logits [N, vocab] of every token.
   Tensor logits(const Input& input);
 
-  // The first part ("embedding", "model.layers.3", "head") whose output for `input` holds a NaN or
+  // The first part ("model.embed_tokens", "model.layers.3", "lm_head") whose output for `input` holds a NaN or
   // Inf; empty when none does.
   std::string first_not_finite(const Input& input);
 
@@ -63,10 +63,6 @@ class Model {
   Range embedding_range_, head_range_;
   std::vector<Range> block_ranges_;
 };
-
-// One entry a layer from activation_checkpoint.mode ("none", "selective", "full") and
-// selective_ac_option ("op", or "n": every n-th layer in full, the others not at all).
-std::vector<Keep> keep_of(int64_t layers, const std::string& mode, const std::string& option);
 
 // Whether all elements are finite.
 bool all_finite(ConstView view);

@@ -101,7 +101,7 @@ struct Rig {
       : pool(threads),
         ctx{pool, memory, backend},
         parameters(memory, spec::parameters_of(spec), dtype, true),
-        model(spec, parameters, ctx, keep_of(spec.num_layers, mode, option), spec.max_seq_len, 5) {
+        model(spec, parameters, ctx, spec::keep_of({mode, option}, spec.num_layers), spec.max_seq_len, 5) {
     Tensor master(memory, Category::workspace, accumulator_of(dtype), {parameters.count()});
     initialize(parameters, 11, master);
     const Random random(3, stream_of("perturb"));

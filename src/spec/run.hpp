@@ -125,10 +125,6 @@ Result<RunSpec> load_run(const std::string& path, const std::vector<std::string>
 Result<RunSpec> parse_run(std::string_view toml, const std::string& name,
                           const std::vector<std::string>& overrides);
 
-// The same from text already read; `file` names it in messages.
-Result<RunSpec> parse_run(std::string_view text, const std::string& file,
-                          const std::vector<std::string>& overrides);
-
 // Whether `train` can perform the run: a dense model and some data.
 // Errors   invalid_input, one line for each obstacle.
 Status check_trainable(const RunSpec& run);

@@ -40,7 +40,7 @@ std::vector<Key> data_keys() {
       {.section = "data",
        .name = "prefetch",
        .access = field(&RunSpec::data, &DataSpec::prefetch),
-       .range = between(0, 1024),
+       .range = between(1, 1024),
        .doc = "Batches prepared ahead."},
   };
 }
@@ -118,7 +118,7 @@ std::vector<Key> watch_keys() {
        .name = "init_timeout_seconds",
        .access = field(&RunSpec::comm, &CommSpec::init_timeout_seconds),
        .range = between(1, 1e6),
-       .doc = "How long the ranks wait for each other at the start."},
+       .doc = "How long the ranks wait for each other at the start, and while a checkpoint is written."},
       {.section = "comm",
        .name = "train_timeout_seconds",
        .access = field(&RunSpec::comm, &CommSpec::train_timeout_seconds),

@@ -85,7 +85,7 @@ std::vector<Key> batch_keys() {
       {.section = "training",
        .name = "threads",
        .access = integer(&TrainingSpec::threads),
-       .range = between(0, 4096),
+       .range = between(0, 256),
        .aliases = {{"threads"}},
        .doc = "Threads of a rank; 0: this machine's cores over its ranks."},
   };
@@ -124,7 +124,7 @@ std::vector<Key> update_keys() {
       {.section = "optimizer",
        .name = "eps",
        .access = real(&OptimizerSpec::eps),
-       .range = above_to(0, 1),
+       .range = between(1e-30, 1),
        .aliases = {{"adam-eps"}},
        .doc = "Added to the root of the squared gradient's mean."},
       {.section = "optimizer",

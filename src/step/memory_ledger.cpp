@@ -3,22 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "spec/keep.hpp"
 
 namespace fivefold::step {
 namespace {
 
-enum class Keep { all, products, input };
-
-Keep keep_of(const spec::ActivationCheckpointSpec& ac, int64_t layer) {
-  if (ac.mode == "full") return Keep::input;
-  if (ac.mode == "selective" && ac.selective_ac_option == "op") return Keep::products;
-  if (ac.mode == "selective") {
-    const int64_t every = std::max<int64_t>(1, std::atoll(ac.selective_ac_option.c_str()));
-    return layer % every == 0 ? Keep::input : Keep::all;
-  }
-  return Keep::all;
-}
+using spec::Keep;
 
 // Bytes that the tensors of one microbatch take.
 struct Sizes {
@@ -115,11 +106,12 @@ MemoryLedger memory_of(const spec::RunSpec& run, const spec::BatchPlan& batch) {
   ledger.optimizer = count * (2 * wide + (bf16 ? 4 : 0));
   ledger.logits = s.logits;
 
+  const std::vector<Keep> keep_of_layer = spec::keep_of(run.activation_checkpoint, m.num_layers);
   Replay replay;
   replay.add(s.x);  // the embedding's output
   int64_t kept = 0;
   for (int64_t layer = 0; layer < m.num_layers; ++layer) {
-    const Keep keep = keep_of(run.activation_checkpoint, layer);
+    const Keep keep = keep_of_layer[size_t(layer)];
     forward_layer(replay, s, keep, layer);
     kept += s.kept(keep);
     ledger.kept_per_layer = std::max(ledger.kept_per_layer, s.kept(keep));
@@ -130,7 +122,7 @@ MemoryLedger memory_of(const spec::RunSpec& run, const spec::BatchPlan& batch) {
   replay.moment(2 * s.x, "backward of the head");
   replay.add(-(2 * s.x + s.norm + s.logits) + s.x);  // the head's tape goes, its dx stays
   for (int64_t layer = m.num_layers; layer-- > 0;) {
-    backward_layer(replay, s, keep_of(run.activation_checkpoint, layer), layer);
+    backward_layer(replay, s, keep_of_layer[size_t(layer)], layer);
   }
   ledger.activation = replay.peak();
   ledger.peak_moment = replay.name();

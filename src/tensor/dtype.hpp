@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace fivefold {
@@ -45,6 +46,14 @@ constexpr std::string_view name_of(DType dtype) {
     case DType::i64: return "int64";
   }
   return "";
+}
+
+// The dtype of a name; empty when there is none of it.
+constexpr std::optional<DType> dtype_named(std::string_view name) {
+  for (const DType d : {DType::f32, DType::f64, DType::bf16, DType::i32, DType::i64}) {
+    if (name_of(d) == name) return d;
+  }
+  return std::nullopt;
 }
 
 // What sums, statistics, gradients and optimizer state of `dtype` are kept in.

@@ -1,8 +1,10 @@
 #include "tensor/memory.hpp"
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/check.hpp"
@@ -17,6 +19,17 @@ constexpr size_t large = size_t{1} << 20;
 size_t capacity_for(size_t bytes) {
   const size_t unit = bytes >= large ? huge_page : 64;
   return std::max<size_t>(unit, (bytes + unit - 1) / unit * unit);
+}
+
+// The world's fault, but found where no error can be returned: the message, and exit status 1.
+[[noreturn]] void out_of_memory(Category category, size_t bytes, int64_t in_use) {
+  const std::string text = fmt::format(
+      "error: out of memory: {} more for {} with {} in use; use a smaller model or micro batch, or "
+      "activation_checkpoint.mode = \"full\"\n",
+      to_string(Bytes{double(bytes)}), name_of(category), to_string(Bytes{double(in_use)}));
+  std::fputs(text.c_str(), stderr);
+  std::fflush(stderr);
+  std::_Exit(1);
 }
 
 }  // namespace
@@ -37,9 +50,7 @@ void* Memory::allocate(Category category, size_t bytes) {
     kept_.erase(it);
   } else {
     data = std::aligned_alloc(capacity >= huge_page ? huge_page : 64, capacity);
-    CHECK(data != nullptr, "out of memory: {} more for {}, {} in use; use a smaller micro batch",
-          to_string(Bytes{double(bytes)}), name_of(category),
-          to_string(Bytes{double(live_.total())}));
+    if (data == nullptr) out_of_memory(category, bytes, live_.total());
     if (capacity >= huge_page) ::madvise(data, capacity, MADV_HUGEPAGE);
     capacity_[data] = capacity;
     reserved_ += int64_t(capacity);

@@ -46,6 +46,10 @@ Status generate(LoadedModel& loaded, const std::string& prompt, const GenerateOp
     // Texts begin where another ended.
     tokens.push_back(tokenizer.end_of_text() >= 0 ? tokenizer.end_of_text() : 0);
   }
+  if (int64_t(tokens.size()) >= loaded.max_seq_len) {
+    return invalid_input("the prompt has {} tokens and the model {} positions; use a shorter prompt",
+                         tokens.size(), loaded.max_seq_len);
+  }
   const int64_t total = int64_t(tokens.size()) + options.max_tokens;
   if (total > loaded.max_seq_len) {
     return invalid_input("{} tokens of prompt and {} to generate exceed the model's {} positions; use "
@@ -64,7 +68,9 @@ Status generate(LoadedModel& loaded, const std::string& prompt, const GenerateOp
         sample(std::span(logits).first(known), options.sampling, uint64_t(past));
     if (next == tokenizer.end_of_text() && options.stop_at_end_of_text) break;
     tokens.assign(1, next);
-    pending += tokenizer.decode(tokens);
+    // Only the first token of a text without prompt begins it.
+    pending += prompt.empty() && i == 0 ? tokenizer.decode(tokens)
+                                        : tokenizer.decode_continuation(tokens);
     const size_t whole = whole_utf8(pending);
     if (whole > 0) on_text(std::string_view(pending).substr(0, whole));
     pending.erase(0, whole);

@@ -1,17 +1,12 @@
 #include "train/loaded_model.hpp"
 
+#include "base/text.hpp"
 #include "checkpoint/huggingface.hpp"
 #include "checkpoint/store.hpp"
 #include "train/run_state.hpp"
 
 namespace fivefold::train {
 namespace {
-
-DType parse_dtype(const std::string& name) {
-  if (name == "bfloat16") return DType::bf16;
-  if (name == "float64") return DType::f64;
-  return DType::f32;
-}
 
 // Builds parameters and model for `loaded.spec`.
 void build(LoadedModel& loaded, DType dtype) {
@@ -20,18 +15,35 @@ void build(LoadedModel& loaded, DType dtype) {
   loaded.max_seq_len = loaded.spec.max_seq_len;
   loaded.model = std::make_unique<model::Model>(
       loaded.spec, *loaded.parameters, loaded.context,
-      model::keep_of(loaded.spec.num_layers, "none", "op"), loaded.max_seq_len, 0);
+      spec::keep_of({}, loaded.spec.num_layers), loaded.max_seq_len, 0);
+}
+
+// `where` itself, or the one folder in it that holds saves (checkpoint.folder is the user's).
+Result<Path> folder_of_saves(const Path& where) {
+  if (const auto saves = checkpoint::list_saves(where); saves && !saves->empty()) return where;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(where, none)) {
+    if (!entry.is_directory(none)) continue;
+    if (const auto saves = checkpoint::list_saves(entry.path()); saves && !saves->empty()) {
+      return entry.path();
+    }
+  }
+  return where;
 }
 
 Status load_save(const Path& path, const LoadOptions& options, LoadedModel& loaded) {
-  const checkpoint::SafetensorsFile file = TRY(checkpoint::SafetensorsFile::open(path));
+  const checkpoint::SafetensorsFile file = TRY(checkpoint::open_save(path));
   const SavedRun saved = TRY(read_saved_run(file, path.string()));
   loaded.source = path.string();
   loaded.spec = saved.run.model;
   loaded.step = saved.state.step;
   loaded.run = saved.run;
+  if (const auto it = file.metadata().find(tokenizer_key); it != file.metadata().end()) {
+    loaded.tokenizer_fingerprint = it->second;
+  }
   loaded.tokenizer_path = options.tokenizer.empty() ? saved.run.data.tokenizer : options.tokenizer;
-  build(loaded, options.dtype.value_or(parse_dtype(saved.run.training.mixed_precision_param)));
+  build(loaded, options.dtype.value_or(
+                    dtype_named(saved.run.training.mixed_precision_param).value()));
   return read_parameters(file, path.string(), *loaded.parameters);
 }
 
@@ -71,8 +83,7 @@ Result<std::unique_ptr<LoadedModel>> load_for_use(const std::string& path,
   } else if (std::filesystem::exists(where / "config.json", none)) {
     TRY(load_huggingface(where, options, *loaded));
   } else {
-    Path folder = where;
-    if (std::filesystem::is_directory(where / "checkpoints", none)) folder /= "checkpoints";
+    const Path folder = TRY(folder_of_saves(where));
     const std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(folder));
     if (saves.empty()) {
       return invalid_input("{}: holds neither a saved step (step-<n>.safetensors) nor a Hugging Face "
@@ -81,6 +92,13 @@ Result<std::unique_ptr<LoadedModel>> load_for_use(const std::string& path,
     TRY(load_save(saves.back().path, options, *loaded));
   }
   loaded->tokenizer = TRY(data::load_tokenizer(loaded->tokenizer_path));
+  const std::string fingerprint = hex(loaded->tokenizer->fingerprint());
+  if (options.tokenizer.empty() && !loaded->tokenizer_fingerprint.empty() &&
+      loaded->tokenizer_fingerprint != fingerprint) {
+    return invalid_input("{}: was trained with another tokenizer than {} is now; put the old one back, or "
+                         "name the right one with --tokenizer", loaded->source,
+                         loaded->tokenizer_path);
+  }
   if (loaded->tokenizer->vocab_size() > loaded->spec.vocab_size) {
     return invalid_input("tokenizer {} has {} tokens, the model only {}; give the model's own with "
                          "--tokenizer", loaded->tokenizer_path, loaded->tokenizer->vocab_size(),

@@ -24,6 +24,7 @@ struct LoadedModel {
   spec::ModelSpec spec;
   std::string tokenizer_path;
   std::unique_ptr<data::Tokenizer> tokenizer;
+  std::string tokenizer_fingerprint;  // of the one that the weights were trained with, if known
   std::unique_ptr<ParameterSet> parameters;
   std::unique_ptr<model::Model> model;
   std::string source;  // the file that it came from

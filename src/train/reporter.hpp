@@ -24,7 +24,7 @@ struct StartInfo {
   std::string transport;             // "threads", "mpi"
   uint64_t weights_hash = 0;         // of the values training starts from
   int64_t first_step = 1;
-  std::vector<std::string> changed_on_resume;  // "optimizer.lr: 0.0003 -> 0.0001 (the run file's)"
+  std::vector<std::string> changed_on_resume;  // "optimizer.lr: 0.0003 -> 0.0001"
 };
 
 struct StepReport {
@@ -34,7 +34,7 @@ struct StepReport {
   double lr = 0;
   int64_t tokens = 0;    // seen so far, over all ranks
   double seconds = 0;    // of this step
-  double tokens_per_second = 0;   // over the steps since the last report
+  double tokens_per_second = 0;   // a moving mean over some ten steps
   double mfu = 0;                 // against peak_flops_per_second
   double comm_seconds = 0, comm_exposed_seconds = 0;  // gradient reduction; what backward did not hide
   int64_t memory_bytes = 0;       // live peak of this rank

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "checkpoint/huggingface.hpp"
+#include "checkpoint/store.hpp"
 
 namespace fivefold::train {
 namespace {
@@ -89,7 +90,10 @@ Status read_initial_weights(const Path& path, const spec::ModelSpec& model,
   std::error_code none;
   if (!std::filesystem::is_directory(path, none)) {
     const checkpoint::SafetensorsFile file = TRY(checkpoint::SafetensorsFile::open(path));
-    if (file.metadata().contains("run")) return read_parameters(file, path.string(), parameters);
+    if (file.metadata().contains("run")) {
+      const checkpoint::SafetensorsFile save = TRY(checkpoint::open_save(path));
+      return read_parameters(save, path.string(), parameters);
+    }
   }
   return checkpoint::import_huggingface(path, model, parameters);
 }

@@ -22,6 +22,9 @@ struct SavedRun {
   spec::RunSpec run;  // as it was when saved
 };
 
+// Metadata key of the tokenizer's fingerprint, in hexadecimal.
+inline constexpr const char* tokenizer_key = "tokenizer_fingerprint";
+
 std::map<std::string, std::string> metadata_of(const spec::RunSpec& run, const RunState& state);
 
 // Errors   invalid_input when the file is not a training checkpoint of ours.

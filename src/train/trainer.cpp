@@ -14,6 +14,7 @@
 #include "parallel/data/gradient_reducer.hpp"
 #include "parallel/data/same_start.hpp"
 #include "train/evaluate.hpp"
+#include "train/folder_lock.hpp"
 #include "train/metrics_log.hpp"
 #include "train/run_state.hpp"
 
@@ -24,13 +25,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-DType dtype_of(const std::string& name) {
-  if (name == "bfloat16") return DType::bf16;
-  if (name == "float64") return DType::f64;
-  CHECK(name == "float32", "precision {}", name);
-  return DType::f32;
 }
 
 std::vector<int64_t> shape_of(ConstView view) {
@@ -46,10 +40,9 @@ class Trainer {
         pool_(env.threads),
         ctx_{pool_, memory_},
         parameters_(memory_, spec::parameters_of(run.model),
-                    dtype_of(run.training.mixed_precision_param), true),
+                    dtype_named(run.training.mixed_precision_param).value(), true),
         model_(run.model, parameters_, ctx_,
-               model::keep_of(run.model.num_layers, run.activation_checkpoint.mode,
-                              run.activation_checkpoint.selective_ac_option),
+               spec::keep_of(run.activation_checkpoint, run.model.num_layers),
                run.training.seq_len, uint64_t(run.debug.seed)),
         optimizer_(ctx_, parameters_, run.optimizer),
         folder_(run.dump_folder),
@@ -66,7 +59,7 @@ class Trainer {
     const int64_t first_step = state_.step + 1;
     TRY(report_start(first_step));
     prefetcher_.emplace(*loader_, requests(), run_.data.prefetch);
-    started_ = last_report_ = Clock::now();
+    started_ = Clock::now();
     first_step_ = first_step;
     while (state_.step < run_.training.steps && !interrupted_) {
       TRY(step());
@@ -75,7 +68,7 @@ class Trainer {
         TRY(validate());
       }
       const bool due = run_.checkpoint.interval > 0 && state_.step % run_.checkpoint.interval == 0;
-      if (run_.checkpoint.enable && (due || last || interrupted_)) TRY(save());
+      if (run_.checkpoint.enable && (due || last || interrupted_)) TRY(save_together());
     }
     return report_end();
   }
@@ -88,14 +81,14 @@ class Trainer {
   Status prepare() {
     if (leads()) {
       TRY(make_folder(folder_));
+      lock_.emplace(TRY(FolderLock::take(folder_)));
       if (run_.checkpoint.enable) TRY(make_folder(checkpoints_));
       metrics_.emplace(TRY(MetricsLog::open(folder_ / "metrics.jsonl")));
     }
-    // Rank 0 tokenises into the cache; the others find it there.
-    if (leads()) TRY(open_data());
-    TRY(env_.world.barrier());
-    if (!leads()) TRY(open_data());
+    TRY(open_data());  // the first to come tokenises into the cache, the others wait for its lock
     TRY(load_weights());
+    TRY(env_.world.barrier());
+    env_.world.set_timeout(std::chrono::seconds(run_.comm.train_timeout_seconds));
     if (ranks() > 1) {
       reducer_ = std::make_unique<parallel::GradientReducer>(
           parameters_, TRY(env_.world.duplicate("dp")),
@@ -138,6 +131,12 @@ class Trainer {
     if (run_.checkpoint.load_step < 0) return saves.empty() ? Path() : saves.back().path;
     std::string have;
     for (const checkpoint::Saved& save : saves) {
+      if (save.step == run_.checkpoint.load_step && save.step != saves.back().step) {
+        return invalid_input("checkpoint.load_step = {}: {} holds later saves, up to step {}, which "
+                             "this run would mix with its own; move them away, or start anew in another "
+                             "dump_folder with checkpoint.initial_load_path", save.step,
+                             checkpoints_.string(), saves.back().step);
+      }
       if (save.step == run_.checkpoint.load_step) return save.path;
       have += fmt::format(" {}", save.step);
     }
@@ -147,7 +146,7 @@ class Trainer {
   }
 
   Status resume(const Path& path) {
-    const checkpoint::SafetensorsFile file = TRY(checkpoint::SafetensorsFile::open(path));
+    const checkpoint::SafetensorsFile file = TRY(checkpoint::open_save(path));
     const SavedRun saved = TRY(read_saved_run(file, path.string()));
     changed_ = TRY(check_resume(run_, saved.run, path.string()));
     TRY(read_parameters(file, path.string(), parameters_));
@@ -158,6 +157,13 @@ class Trainer {
                              "checkpoint.initial_load_path", path.string(), state.name);
       }
       TRY(checkpoint::read_into(it->second, path.string() + ": " + state.name, state.view));
+    }
+    const auto fingerprint = file.metadata().find(tokenizer_key);
+    const std::string now = hex(loader_->tokenizer().fingerprint());
+    if (fingerprint != file.metadata().end() && fingerprint->second != now) {
+      return invalid_input("{}: was trained with another tokenizer than {} is now; put the old one back, "
+                           "or start anew in another dump_folder", path.string(),
+                           run_.data.tokenizer);
     }
     state_ = saved.state;
     last_checkpoint_ = path.string();
@@ -294,6 +300,15 @@ class Trainer {
     return metrics_->write(validation_);
   }
 
+  // Writing can take longer than a step may: the others wait with the patience of the start.
+  Status save_together() {
+    TRY(save());
+    env_.world.set_timeout(std::chrono::seconds(run_.comm.init_timeout_seconds));
+    TRY(env_.world.barrier());
+    env_.world.set_timeout(std::chrono::seconds(run_.comm.train_timeout_seconds));
+    return {};
+  }
+
   // Rank 0 alone: the replicas hold the same bits.
   Status save() {
     if (!leads()) return {};
@@ -304,7 +319,9 @@ class Trainer {
     for (const optim::NamedView& state : optimizer_.state()) {
       tensors.push_back({state.name, state.view, shape_of(state.view)});
     }
-    TRY(checkpoint::save(checkpoints_, state_.step, tensors, metadata_of(run_, state_),
+    auto metadata = metadata_of(run_, state_);
+    metadata[tokenizer_key] = hex(loader_->tokenizer().fingerprint());
+    TRY(checkpoint::save(checkpoints_, state_.step, tensors, metadata,
                          run_.checkpoint.keep_latest_k));
     const std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(checkpoints_));
     last_checkpoint_ = saves.back().path.string();
@@ -331,14 +348,19 @@ class Trainer {
                        last_checkpoint_.empty() ? "none" : last_checkpoint_);
   }
 
-  // Says where it began: an output of the forward pass, else a gradient.
+  // Says where it began: the first rank that finds an output of its forward pass that is not finite
+  // names it, otherwise a gradient is named.
   Status not_finite(int64_t number, double loss, double norm) {
     const std::string numbers = fmt::format("loss {}, gradient norm {}", loss, norm);
-    std::string where = model_.first_not_finite(input_of(batch_in_use_, true));
+    std::string where = TRY(not_finite_output());
+    double first_rank = where.empty() ? double(ranks()) : double(env_.world.rank());
+    TRY(env_.world.all_reduce(View(&first_rank, DType::f64, {1}), comm::Reduce::min));
     if (!where.empty()) {
       where = "the output of " + where;
+    } else if (first_rank < double(ranks())) {
+      where = fmt::format("an output on rank {}", int(first_rank));
     } else {
-      where = "a gradient of another rank or microbatch";
+      where = "a gradient";
       // The backward pass goes from the last parameter to the first.
       for (size_t i = parameters_.all().size(); i-- > 0;) {
         const Parameter& p = parameters_.all()[i];
@@ -349,6 +371,19 @@ class Trainer {
     }
     return fail(Error::Code::not_finite, "step {}: {} is not finite ({}){}", number, where, numbers,
                 advice());
+  }
+
+  // The part of the model, over all microbatches of this rank's step; empty when all are finite.
+  Result<std::string> not_finite_output() {
+    const auto request_at = requests();  // state_ is still that of the step before
+    for (int64_t m = 0; m < batch_.accumulation_steps; ++m) {
+      const data::Prefetcher::Request request = request_at(m);
+      const data::Batch batch =
+          TRY(loader_->load(request.split, request.first, request.count));
+      std::string where = model_.first_not_finite(input_of(batch, true));
+      if (!where.empty()) return where;
+    }
+    return std::string();
   }
 
   Status report_end() {
@@ -390,6 +425,7 @@ class Trainer {
   std::optional<data::Prefetcher> prefetcher_;
   data::Batch batch_in_use_;
   std::unique_ptr<parallel::GradientReducer> reducer_;
+  std::optional<FolderLock> lock_;
   std::optional<MetricsLog> metrics_;
 
   RunState state_;
@@ -398,7 +434,7 @@ class Trainer {
   bool interrupted_ = false;
   step::MemoryLedger expected_;
   ValidationReport validation_;
-  Clock::time_point started_, last_report_;
+  Clock::time_point started_;
   int64_t first_step_ = 1;
   double peak_ = 0, flops_per_token_ = 0, seconds_a_step_ = 0, training_seconds_ = 0;
   double last_loss_ = 0;

@@ -211,6 +211,18 @@ TEST_F(TrainerTest, AFinishedRunIsLeftAlone) {
   EXPECT_TRUE(again.steps.empty());
 }
 
+TEST_F(TrainerTest, AFolderTakesOneRunAtATime) {
+  const spec::RunSpec run = run_spec("a");
+  Recorder first, second;
+  Status other;
+  first.on_step = [&](const StepReport& s) {
+    if (s.step == 1) other = go(run, second);
+  };
+  ASSERT_TRUE(go(run, first));
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().message.find("another run"), std::string::npos);
+}
+
 TEST_F(TrainerTest, ResumeRefusesAnotherModel) {
   spec::RunSpec run = run_spec("a");
   must(run);

@@ -141,7 +141,7 @@ class Golden : public testing::TestWithParam<Case> {
         checkpoint::import_huggingface(folder / "model.safetensors", GetParam().model, parameters_);
     ASSERT_TRUE(imported) << imported.error().message;
     model_.emplace(GetParam().model, parameters_, ctx_,
-                   model::keep_of(GetParam().model.num_layers, GetParam().keep, "op"), 24, 0);
+                   spec::keep_of({.mode = GetParam().keep}, GetParam().model.num_layers), 24, 0);
     input_.sequences = 2;
     input_.seq_len = 24;
     input_.tokens = whole("tokens", tokens_, {48});
