@@ -87,10 +87,12 @@ Result<Entry> parse_entry(const std::string& name, const json& value, const std:
   if (!is_unsigned_array(offsets) || offsets.size() != 2) {
     return bad("data_offsets is not a pair of offsets");
   }
-  Entry entry{name,
-              {dtype.get<std::string>(), shape.get<std::vector<int64_t>>(), {}},
-              offsets[0].get<uint64_t>(),
-              offsets[1].get<uint64_t>()};
+  Entry entry;
+  entry.name = name;
+  entry.tensor.dtype = dtype.get<std::string>();
+  entry.tensor.shape = shape.get<std::vector<int64_t>>();
+  entry.begin = offsets[0].get<uint64_t>();
+  entry.end = offsets[1].get<uint64_t>();
   uint64_t bytes = element_bytes(entry.tensor.dtype);
   if (bytes == 0) return bad(fmt::format("unknown dtype \"{}\"", entry.tensor.dtype));
   for (const int64_t size : entry.tensor.shape) {
