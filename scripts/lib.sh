@@ -28,7 +28,7 @@ install_missing() {
     as_root=(sudo "${as_root[@]}")
   fi
   say "Installing ${missing[*]}"
-  local install=("${as_root[@]}" apt-get install --yes -qq -o Dpkg::Use-Pty=0
+  local install=("${as_root[@]}" apt-get install --yes -qq -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300
                  --no-install-recommends "${missing[@]}")
   # A fresh image has no package lists at all; an old one may have lists that point nowhere.
   if ! apt-cache show "${missing[@]}" >/dev/null 2>&1; then
