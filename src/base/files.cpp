@@ -70,8 +70,14 @@ Result<std::string> read_file(const Path& path) {
 }
 
 Result<MappedFile> MappedFile::open(const Path& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Without O_NONBLOCK, opening a pipe waits for its writer.
+  const Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   const size_t size = TRY(open_for_reading(path, fd));
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) {
+    return invalid_input("{}: is a pipe or a device, which cannot be mapped; write it to a file first",
+                         path.string());
+  }
   MappedFile file;
   if (size == 0) return file;
   void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd.get(), 0);

@@ -18,6 +18,9 @@ using Path = std::filesystem::path;
 Result<std::string> read_file(const Path& path);
 
 // A read-only view of a file's bytes, unmapped at destruction. Movable. An empty file has no bytes.
+// Whoever shortens the file meanwhile ends this process (SIGBUS): that is the price of mapping.
+//
+// Errors   read_file's, and invalid_input for pipes and devices.
 class MappedFile {
  public:
   static Result<MappedFile> open(const Path& path);

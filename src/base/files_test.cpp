@@ -1,6 +1,7 @@
 #include "base/files.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <fstream>
 
@@ -19,6 +20,16 @@ class Files : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
   Path folder_;
 };
+
+TEST_F(Files, PipesAreNotMappedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  for (const Path& path : {folder_ / "pipe", Path("/dev/null")}) {
+    const auto mapped = MappedFile::open(path);
+    ASSERT_FALSE(mapped);
+    EXPECT_EQ(mapped.error().code, Error::Code::invalid_input);
+    EXPECT_NE(mapped.error().message.find("a pipe or a device"), std::string::npos);
+  }
+}
 
 TEST_F(Files, WrittenFileIsReadBack) {
   ASSERT_TRUE(write_file(folder_ / "a", "hello"));

@@ -3,6 +3,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
@@ -62,6 +64,50 @@ void remove_abandoned(const Path& folder, std::span<const std::string> names) {
   }
 }
 
+// Of all that a save says: tensors by name, and the metadata less the hash itself. Each
+// text is preceded by its length, so that no two saves read alike.
+class Hash {
+ public:
+  Hash() { XXH3_64bits_reset(&state_); }
+  void add(std::string_view name, std::string_view dtype, std::span<const int64_t> shape,
+           std::span<const std::byte> bytes) {
+    add(name);
+    add(dtype);
+    add(fmt::format("{}", fmt::join(shape, ",")));
+    XXH3_64bits_update(&state_, bytes.data(), bytes.size());
+  }
+  void add(const std::map<std::string, std::string>& metadata) {
+    for (const auto& [key, value] : metadata) {
+      if (key == hash_key) continue;
+      add(key);
+      add(value);
+    }
+  }
+  std::string text() const { return hex(XXH3_64bits_digest(&state_)); }
+
+ private:
+  void add(std::string_view text) {
+    const uint64_t size = text.size();
+    XXH3_64bits_update(&state_, &size, sizeof size);
+    XXH3_64bits_update(&state_, text.data(), text.size());
+  }
+  XXH3_state_t state_;
+};
+
+// What to do about a save that does not open: where the newest one before it lies.
+std::string way_back_from(const Path& path) {
+  const std::optional<int64_t> step = step_of(path.filename().string());
+  const auto saves = list_saves(path.parent_path());
+  if (!step || !saves) return {};
+  const Saved* before = nullptr;
+  for (const Saved& save : *saves) {
+    if (save.step < *step) before = &save;
+  }
+  if (before == nullptr) return "; there is no save before it";
+  return fmt::format("; move it away to continue from the save before it, {}",
+                     before->path.string());
+}
+
 // Deletes what lies behind the newest `keep` saves that open. A damaged one does not count as kept.
 Status retain(const Path& folder, int64_t just_saved, int64_t keep) {
   std::vector<Saved> saves = TRY(list_saves(folder));
@@ -92,39 +138,57 @@ Result<std::vector<Saved>> list_saves(const Path& folder) {
 }
 
 Result<SafetensorsFile> open_save(const Path& path) {
-  SafetensorsFile file = TRY(SafetensorsFile::open(path));
-  const auto hash = file.metadata().find(std::string(hash_key));
-  if (hash == file.metadata().end()) {
+  Result<SafetensorsFile> file = SafetensorsFile::open(path);
+  if (!file && file.error().code != Error::Code::invalid_input) return file;
+  if (!file) return invalid_input("{}{}", file.error().message, way_back_from(path));
+  const auto hash = file->metadata().find(std::string(hash_key));
+  if (hash == file->metadata().end()) {
     return invalid_input(
         "{}: not one of our checkpoints (no {} in its metadata); weights from "
         "elsewhere are imported",
         path.string(), hash_key);
   }
-  if (hex(XXH3_64bits(file.data().data(), file.data().size())) != hash->second) {
-    return invalid_input(
-        "{}: its bytes are not those that were saved: damaged; load an earlier save "
-        "(checkpoint.load_step)",
-        path.string());
+  Hash found;
+  for (const auto& [name, tensor] : file->tensors()) {
+    found.add(name, tensor.dtype, tensor.shape, tensor.bytes);
+  }
+  found.add(file->metadata());
+  if (found.text() != hash->second) {
+    return invalid_input("{}: its contents are not those that were saved: damaged or edited{}",
+                         path.string(), way_back_from(path));
+  }
+  const std::optional<int64_t> named = step_of(path.filename().string());
+  const auto step = file->metadata().find("step");
+  if (named && step != file->metadata().end() && step->second != std::to_string(*named)) {
+    return invalid_input("{}: holds step {}, not the one of its name; give it its name back",
+                         path.string(), step->second);
   }
   return file;
 }
 
-Status save(const Path& folder, int64_t step, std::span<const TensorToStore> tensors,
+Result<Path> save(const Path& folder, int64_t step, std::span<const TensorToStore> tensors,
             const std::map<std::string, std::string>& metadata, int64_t keep_latest_k) {
   CHECK(step >= 0 && keep_latest_k >= 0, "step {}, keep {}", step, keep_latest_k);
   TRY(make_folder(folder));
   remove_abandoned(folder, TRY(names_in(folder)));
 
-  XXH3_state_t state;
-  XXH3_64bits_reset(&state);
-  for (const TensorToStore& t : tensors) {
-    CHECK(t.view.contiguous(), "{} is strided", t.name);
-    XXH3_64bits_update(&state, t.view.data, size_t(t.view.count()) * size_of(t.view.dtype));
+  std::map<std::string_view, const TensorToStore*> by_name;
+  for (const TensorToStore& tensor : tensors) by_name[tensor.name] = &tensor;
+  Hash hash;
+  for (const auto& [name, tensor] : by_name) {
+    const ConstView view = tensor->view;
+    CHECK(view.contiguous(), "{} is strided", name);
+    hash.add(name, stored_name_of(view.dtype), tensor->shape,
+             {static_cast<const std::byte*>(view.data),
+              size_t(view.count()) * size_of(view.dtype)});
   }
+  hash.add(metadata);
   auto with_hash = metadata;
-  with_hash[std::string(hash_key)] = hex(XXH3_64bits_digest(&state));
-  TRY(write_safetensors(folder / file_name(step), tensors, with_hash));
-  return keep_latest_k == 0 ? Status{} : retain(folder, step, keep_latest_k);
+  with_hash[std::string(hash_key)] = hash.text();
+  const Path path = folder / file_name(step);
+  TRY(write_safetensors(path, tensors, with_hash));
+  if (keep_latest_k > 0) TRY(retain(folder, step, keep_latest_k));
+  return path;
 }
 
 }  // namespace fivefold::checkpoint

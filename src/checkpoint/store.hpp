@@ -21,18 +21,19 @@ struct Saved {
 // crash are not among them. Nothing is opened: a damaged file is found by open_save.
 Result<std::vector<Saved>> list_saves(const Path& folder);
 
-// Opens a save and compares its bytes with the hash kept in its metadata, so that a bit flipped on
-// the disk is found before it is trained on.
-// Errors   invalid_input, naming the file and the remedy: load an earlier save.
+// Opens a save and compares its tensors and metadata with the hash kept among them, so that a bit
+// flipped on the disk is found before it is trained on; and its step with the one in its name.
+// Errors   invalid_input, naming the file and the remedy: the save before it.
 Result<SafetensorsFile> open_save(const Path& path);
 
-// Saves, then deletes older saves so that keep_latest_k that open remain (0: keeps all). The save
-// just made is never deleted, nor one that is the last to open. Also removes what processes that no
-// longer run left half-written. Metadata are strings (model, run file, position in the data, ...)
-// and come back from SafetensorsFile::metadata, with "fivefold.xxh3" added.
+// Saves and tells where, then deletes older saves so that keep_latest_k that open remain (0: keeps
+// all). The save just made is never deleted, nor one that is the last to open. Also removes what
+// processes that no longer run left half-written. Metadata are strings (model, run file, position
+// in the data, ...) and come back from SafetensorsFile::metadata, with "fivefold.xxh3" added; "step"
+// among them, if it is there, is `step`.
 // Requires one writer a folder.
 // Errors   io; the earlier saves are then as they were.
-Status save(const Path& folder, int64_t step, std::span<const TensorToStore> tensors,
+Result<Path> save(const Path& folder, int64_t step, std::span<const TensorToStore> tensors,
             const std::map<std::string, std::string>& metadata, int64_t keep_latest_k);
 
 }  // namespace fivefold::checkpoint

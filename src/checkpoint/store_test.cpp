@@ -7,6 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
+#include <cstring>
 #include <fstream>
 
 #include "base/random.hpp"
@@ -14,6 +16,7 @@
 namespace fivefold::checkpoint {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
@@ -31,7 +34,7 @@ class Store : public testing::Test {
     values_[0] = float(step);
     const TensorToStore tensors[] = {
         {"w", ConstView(values_.data(), DType::f32, {int64_t(values_.size())}), {1000, 100}}};
-    return save(folder_, step, tensors, {{"step", std::to_string(step)}}, keep);
+    return save(folder_, step, tensors, {{"step", std::to_string(step)}}, keep).map([](Path) {});
   }
   std::vector<Saved> saves() const { return list_saves(folder_).value(); }
   std::vector<int64_t> steps() const {
@@ -114,9 +117,44 @@ TEST_F(Store, DamageIsFoundWhenASaveIsOpened) {
   const auto flipped = open_save(folder_ / "step-00000002.safetensors");
   ASSERT_FALSE(flipped);
   EXPECT_THAT(flipped.error().message, HasSubstr("not those that were saved"));
+  EXPECT_THAT(flipped.error().message, HasSubstr("step-00000001.safetensors"));
   const auto cut = open_save(folder_ / "step-00000003.safetensors");
   ASSERT_FALSE(cut);
   EXPECT_THAT(cut.error().message, HasSubstr("cut short"));
+  EXPECT_THAT(cut.error().message,
+              AllOf(HasSubstr("move it away"), HasSubstr("step-00000002.safetensors")));
+  std::filesystem::resize_file(folder_ / "step-00000001.safetensors", 300000);
+  EXPECT_THAT(open_save(folder_ / "step-00000001.safetensors").error().message,
+              HasSubstr("there is no save before it"));
+}
+
+// Every byte of the header belongs to a name, a shape, an offset or the metadata: none can change
+// without being seen.
+TEST_F(Store, AnEditedHeaderIsFound) {
+  ASSERT_TRUE(save_step(1));
+  const Path path = folder_ / "step-00000001.safetensors";
+  const std::string sound = read_file(path).value();
+  uint64_t header = 0;
+  std::memcpy(&header, sound.data(), sizeof header);
+  int edited = 0;
+  for (size_t at = 8; at < 8 + header; ++at) {
+    // Digits and letters, so that it stays JSON.
+    if (!std::isalnum(static_cast<unsigned char>(sound[at]))) continue;
+    std::string text = sound;
+    text[at] = text[at] == '7' ? '8' : text[at] == 'q' ? 'r' : std::isdigit(text[at]) ? '7' : 'q';
+    ASSERT_TRUE(write_file(path, text));
+    EXPECT_FALSE(open_save(path)) << text.substr(8, header);
+    ++edited;
+  }
+  EXPECT_GT(edited, 50);
+}
+
+TEST_F(Store, ARenamedSaveIsNotAnotherStep) {
+  ASSERT_TRUE(save_step(1));
+  std::filesystem::rename(folder_ / "step-00000001.safetensors",
+                          folder_ / "step-00000009.safetensors");
+  EXPECT_THAT(open_save(folder_ / "step-00000009.safetensors").error().message,
+              HasSubstr("holds step 1, not the one of its name"));
 }
 
 TEST_F(Store, ForeignSafetensorsAreNotCheckpoints) {

@@ -62,8 +62,8 @@ void Console::started(const train::StartInfo& s) {
   line(fmt::format("compute  {} a token; this machine's measured peak is {}",
                    to_string(Flops{s.flops_per_token}),
                    to_string(FlopsPerSecond{s.peak_flops_per_second})));
-  line(fmt::format("start    step {} of {}, weights {}", s.first_step, run.training.steps,
-                   hex(s.weights_hash)));
+  line(fmt::format("start    step {} of {}, weights {}{}{}", s.first_step, run.training.steps,
+                   hex(s.weights_hash), s.weights_from.empty() ? "" : " from ", s.weights_from));
   for (const std::string& change : s.changed_on_resume) line("changed  " + change);
 }
 

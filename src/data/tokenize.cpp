@@ -71,12 +71,13 @@ class FolderLock {
   int fd_;
 };
 
-// The cache's entry, when it is there and whole.
-std::optional<TokenFile> look_up(const Path& prefix, const std::string& key) {
+// The cache's entry, when it is there and whole; a damaged one is made again.
+std::optional<TokenFile> look_up(const Path& prefix, const std::string& key, int64_t vocab_size) {
   std::error_code ignored;
   if (!fs::exists(prefix.string() + ".json", ignored)) return {};
   Result<TokenFile> file = TokenFile::open(prefix.string(), TokenFormat::megatron);
   if (!file || !file->info() || file->info()->made_from != key) return {};
+  if (!file->check_ids(vocab_size)) return {};
   return std::move(*file);
 }
 
@@ -149,7 +150,9 @@ Result<TokenFile> cached_tokens(const spec::DataSource& source, const Tokenizer&
   TRY(make_folder(cache_folder));
   const Path prefix = Path(cache_folder) / ("tokens-" + hex(stream_of(key)));
   const FolderLock lock = TRY(FolderLock::take(prefix.string() + ".lock", 3600s));
-  if (std::optional<TokenFile> file = look_up(prefix, key)) return std::move(*file);
+  if (std::optional<TokenFile> file = look_up(prefix, key, tokenizer.vocab_size())) {
+    return std::move(*file);
+  }
   TokenWriter writer =
       TRY(TokenWriter::create(prefix, TokenFormat::megatron, tokenizer.vocab_size()));
   TokenFileInfo info = info_of(tokenizer);

@@ -81,8 +81,8 @@ std::vector<Key> checkpoint_keys() {
        .access = field(&RunSpec::checkpoint, &CheckpointSpec::initial_load_path),
        .aliases = {{"load"}},
        .doc =
-           "Weights to start from when there is no save to resume: safetensors or a Hugging Face "
-           "folder."},
+           "Weights to start from when there is no save to resume: a run's folder (its newest "
+           "save), a save, or Hugging Face's folder or safetensors."},
       {.section = "checkpoint",
        .name = "last_save_in_hf",
        .access = field(&RunSpec::checkpoint, &CheckpointSpec::last_save_in_hf),

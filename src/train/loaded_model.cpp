@@ -18,19 +18,6 @@ void build(LoadedModel& loaded, DType dtype) {
       spec::keep_of({}, loaded.spec.num_layers), loaded.max_seq_len, 0);
 }
 
-// `where` itself, or the one folder in it that holds saves (checkpoint.folder is the user's).
-Result<Path> folder_of_saves(const Path& where) {
-  if (const auto saves = checkpoint::list_saves(where); saves && !saves->empty()) return where;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(where, none)) {
-    if (!entry.is_directory(none)) continue;
-    if (const auto saves = checkpoint::list_saves(entry.path()); saves && !saves->empty()) {
-      return entry.path();
-    }
-  }
-  return where;
-}
-
 Status load_save(const Path& path, const LoadOptions& options, LoadedModel& loaded) {
   const checkpoint::SafetensorsFile file = TRY(checkpoint::open_save(path));
   const SavedRun saved = TRY(read_saved_run(file, path.string()));
@@ -83,13 +70,12 @@ Result<std::unique_ptr<LoadedModel>> load_for_use(const std::string& path,
   } else if (std::filesystem::exists(where / "config.json", none)) {
     TRY(load_huggingface(where, options, *loaded));
   } else {
-    const Path folder = TRY(folder_of_saves(where));
-    const std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(folder));
-    if (saves.empty()) {
+    const Path save = TRY(newest_save(where));
+    if (save.empty()) {
       return invalid_input("{}: holds neither a saved step (step-<n>.safetensors) nor a Hugging Face "
-                           "config.json", folder.string());
+                           "config.json", where.string());
     }
-    TRY(load_save(saves.back().path, options, *loaded));
+    TRY(load_save(save, options, *loaded));
   }
   loaded->tokenizer = TRY(data::load_tokenizer(loaded->tokenizer_path));
   const std::string fingerprint = hex(loaded->tokenizer->fingerprint());

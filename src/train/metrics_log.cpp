@@ -48,7 +48,16 @@ Result<MetricsLog> MetricsLog::open(const Path& path) {
     return io_error("{}: cannot be written: {}; choose another dump_folder", path.string(),
                     std::strerror(errno));
   }
-  return MetricsLog(path, fd);
+  MetricsLog log(path, fd);
+  // A process that was killed, or a full disk, may have left half a line.
+  const std::string text = TRY(read_file(path));
+  if (!text.ends_with('\n')) TRY(log.cut(int64_t(text.rfind('\n') + 1)));
+  return log;
+}
+
+Status MetricsLog::cut(int64_t bytes) {
+  if (::ftruncate(descriptor_, bytes) == 0) return {};
+  return io_error("{}: cannot be written: {}", path_.string(), std::strerror(errno));
 }
 
 Status MetricsLog::line(const std::string& text) {
@@ -57,7 +66,11 @@ Status MetricsLog::line(const std::string& text) {
   while (done < whole.size()) {
     const ssize_t n = ::write(descriptor_, whole.data() + done, whole.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return io_error("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+    if (n < 0) {
+      const int reason = errno;
+      if (done > 0) (void)cut(::lseek(descriptor_, 0, SEEK_END) - int64_t(done));
+      return io_error("{}: cannot be written: {}", path_.string(), std::strerror(reason));
+    }
     done += size_t(n);
   }
   return {};
@@ -80,6 +93,7 @@ Status MetricsLog::write(const StartInfo& s) {
                    {"peak_flops_per_second", s.peak_flops_per_second},
                    {"expected_bytes", expected(s.expected)},
                    {"weights_hash", hex(s.weights_hash)},
+                   {"weights_from", s.weights_from},
                    {"changed_on_resume", s.changed_on_resume}}
                   .dump());
 }

@@ -6,7 +6,8 @@
 namespace fivefold::train {
 
 // metrics.jsonl: one JSON object a line, {"kind": "start" | "step" | "validation" | "save" |
-// "summary", …}; sizes in bytes, times in seconds, rates per second. Appended to on resume.
+// "summary", …}; sizes in bytes, times in seconds, rates per second. Appended to on resume. Lines
+// are whole, on a full disk too.
 class MetricsLog {
  public:
   static Result<MetricsLog> open(const Path& path);
@@ -22,6 +23,7 @@ class MetricsLog {
  private:
   MetricsLog(Path path, int descriptor);
   Status line(const std::string& text);
+  Status cut(int64_t bytes);  // keeps that many
   Path path_;
   int descriptor_ = -1;
 };

@@ -23,6 +23,7 @@ struct StartInfo {
   int threads = 1;                   // a rank
   std::string transport;             // "threads", "mpi"
   uint64_t weights_hash = 0;         // of the values training starts from
+  std::string weights_from;          // the file they were read from; empty: initialised
   int64_t first_step = 1;
   std::vector<std::string> changed_on_resume;  // "optimizer.lr: 0.0003 -> 0.0001"
 };

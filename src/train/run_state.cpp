@@ -10,7 +10,9 @@
 namespace fivefold::train {
 namespace {
 
-constexpr const char* format_name = "fivefold-checkpoint-1";
+namespace fs = std::filesystem;
+
+constexpr const char* format_name = "fivefold-checkpoint-2";
 
 Result<int64_t> number(const std::map<std::string, std::string>& metadata, const std::string& key,
                        const std::string& name) {
@@ -22,6 +24,25 @@ Result<int64_t> number(const std::map<std::string, std::string>& metadata, const
     if (error == std::errc() && end == text.data() + text.size() && value >= 0) return value;
   }
   return invalid_input("{}: its metadata hold no valid \"{}\"; the file is damaged", name, key);
+}
+
+// Each parameter's tensor into its part of the flat `to`; the one named with `suffix` where the file
+// has it.
+Status read_weights(const checkpoint::SafetensorsFile& file, const std::string& name,
+                    const ParameterSet& parameters, View to, const std::string& suffix) {
+  for (const Parameter& p : parameters.all()) {
+    auto it = file.tensors().find(p.spec.name + suffix);
+    if (it == file.tensors().end()) it = file.tensors().find(p.spec.name);
+    if (it == file.tensors().end()) {
+      return invalid_input("{}: holds no tensor {}", name, p.spec.name);
+    }
+    if (it->second.shape != p.spec.shape && it->first == p.spec.name) {
+      return invalid_input("{}: tensor {} has another shape than the model's", name, p.spec.name);
+    }
+    TRY(checkpoint::read_into(it->second, name + ": " + it->first,
+                              to.slice(0, p.offset, p.offset + p.count)));
+  }
+  return {};
 }
 
 // "section.key" to value, from the text of to_toml (one key a line).
@@ -72,30 +93,38 @@ Result<SavedRun> read_saved_run(const checkpoint::SafetensorsFile& file, const s
 
 Status read_parameters(const checkpoint::SafetensorsFile& file, const std::string& name,
                        const ParameterSet& parameters) {
-  for (const Parameter& p : parameters.all()) {
-    const auto it = file.tensors().find(p.spec.name);
-    if (it == file.tensors().end()) {
-      return invalid_input("{}: holds no tensor {}", name, p.spec.name);
-    }
-    if (it->second.shape != p.spec.shape) {
-      return invalid_input("{}: tensor {} has another shape than the model's", name, p.spec.name);
-    }
-    TRY(checkpoint::read_into(it->second, name + ": " + p.spec.name, parameters.value(p)));
-  }
-  return {};
+  return read_weights(file, name, parameters, parameters.values(), "");
 }
 
-Status read_initial_weights(const Path& path, const spec::ModelSpec& model,
-                            ParameterSet& parameters) {
+Result<Path> newest_save(const Path& where) {
+  std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(where));
   std::error_code none;
-  if (!std::filesystem::is_directory(path, none)) {
-    const checkpoint::SafetensorsFile file = TRY(checkpoint::SafetensorsFile::open(path));
-    if (file.metadata().contains("run")) {
-      const checkpoint::SafetensorsFile save = TRY(checkpoint::open_save(path));
-      return read_parameters(save, path.string(), parameters);
-    }
+  for (fs::directory_iterator it(where, none); saves.empty() && it != fs::directory_iterator();
+       it.increment(none)) {
+    if (it->is_directory(none)) saves = TRY(checkpoint::list_saves(it->path()));
   }
-  return checkpoint::import_huggingface(path, model, parameters);
+  return saves.empty() ? Path() : saves.back().path;
+}
+
+Result<Path> read_initial_weights(const Path& path, const spec::ModelSpec& model,
+                                  kernels::Context& ctx, ParameterSet& parameters,
+                                  optim::AdamWOptimizer& optimizer) {
+  std::error_code none;
+  Path save;
+  if (fs::is_directory(path, none)) {
+    save = TRY(newest_save(path));
+  } else if (TRY(checkpoint::SafetensorsFile::open(path)).metadata().contains("run")) {
+    save = path;
+  }
+  if (save.empty()) {
+    TRY(checkpoint::import_huggingface(path, model, parameters));
+    optimizer.sync_master(ctx);
+    return path;
+  }
+  const checkpoint::SafetensorsFile file = TRY(checkpoint::open_save(save));
+  TRY(read_weights(file, save.string(), parameters, optimizer.weights(), ".master"));
+  optimizer.round_master(ctx);
+  return save;
 }
 
 Result<std::vector<std::string>> check_resume(const spec::RunSpec& run, const spec::RunSpec& saved,

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.hpp"
+#include "optim/optimizer.hpp"
 #include "parameter/parameter_set.hpp"
 #include "spec/run.hpp"
 
@@ -34,10 +35,16 @@ Result<SavedRun> read_saved_run(const checkpoint::SafetensorsFile& file, const s
 Status read_parameters(const checkpoint::SafetensorsFile& file, const std::string& name,
                        const ParameterSet& parameters);
 
-// checkpoint.initial_load_path: the weights alone, from a checkpoint of ours or a Hugging Face folder
-// or file. The new run starts at step 0.
-Status read_initial_weights(const Path& path, const spec::ModelSpec& model,
-                            ParameterSet& parameters);
+// The newest save in a folder: of saves, or of a run (checkpoint.folder is the user's to name).
+// Empty where there is none.
+Result<Path> newest_save(const Path& where);
+
+// checkpoint.initial_load_path: the weights alone, from a checkpoint of ours, a run's folder (its
+// newest save), or a Hugging Face folder or file. The new run starts at step 0, from the unrounded
+// weights where the save has them. Returns what was read.
+Result<Path> read_initial_weights(const Path& path, const spec::ModelSpec& model,
+                                  kernels::Context& ctx, ParameterSet& parameters,
+                                  optim::AdamWOptimizer& optimizer);
 
 // May `run` continue what `saved` began? Lists the changed keys; refuses those that would make it
 // another run: the model, the precision, the sequence length, the seed, the tokenizer.

@@ -113,8 +113,8 @@ class Trainer {
     }
     initialize(parameters_, seed, optimizer_.weights());
     if (!run_.checkpoint.initial_load_path.empty()) {
-      TRY(read_initial_weights(run_.checkpoint.initial_load_path, run_.model, parameters_));
-      optimizer_.sync_master(ctx_);
+      weights_from_ = TRY(read_initial_weights(run_.checkpoint.initial_load_path, run_.model, ctx_,
+                                               parameters_, optimizer_)).string();
     }
     return {};
   }
@@ -166,7 +166,7 @@ class Trainer {
                            run_.data.tokenizer);
     }
     state_ = saved.state;
-    last_checkpoint_ = path.string();
+    weights_from_ = last_checkpoint_ = path.string();
     return {};
   }
 
@@ -195,6 +195,7 @@ class Trainer {
     info.threads = env_.threads;
     info.transport = env_.transport;
     info.weights_hash = hash_of(parameters_.values());
+    info.weights_from = weights_from_;
     info.first_step = first_step;
     info.changed_on_resume = changed_;
     if (env_.reporter != nullptr) env_.reporter->started(info);
@@ -282,7 +283,22 @@ class Trainer {
     report.memory_bytes = memory_.at_total_peak().total();
     report.seconds_left = seconds_a_step_ * double(run_.training.steps - state_.step);
     if (env_.reporter != nullptr) env_.reporter->stepped(report);
-    return metrics_->write(report);
+    const Status written = metrics_->write(report);
+    return written ? written : save_before(written.error());
+  }
+
+  // The run is about to end for want of a log: what it learnt need not go with it.
+  Status save_before(const Error& error) {
+    std::string kept;
+    if (run_.checkpoint.enable) {
+      const Result<Path> path = write_save();
+      kept = path ? fmt::format("; step {} was saved to {}", state_.step, path->string())
+                  : fmt::format("; step {} could not be saved either ({}), the save before it stays: {}",
+                                state_.step, path.error().message,
+                                last_checkpoint_.empty() ? "none" : last_checkpoint_);
+    }
+    return fail(error.code, "{}{}; make room and start the run again, it goes on from its last save",
+                error.message, kept);
   }
 
   // Every sample of the validation stream at most once.
@@ -310,8 +326,7 @@ class Trainer {
   }
 
   // Rank 0 alone: the replicas hold the same bits.
-  Status save() {
-    if (!leads()) return {};
+  Result<Path> write_save() {
     std::vector<checkpoint::TensorToStore> tensors;
     for (const Parameter& p : parameters_.all()) {
       tensors.push_back({p.spec.name, parameters_.value(p), p.spec.shape});
@@ -321,10 +336,13 @@ class Trainer {
     }
     auto metadata = metadata_of(run_, state_);
     metadata[tokenizer_key] = hex(loader_->tokenizer().fingerprint());
-    TRY(checkpoint::save(checkpoints_, state_.step, tensors, metadata,
-                         run_.checkpoint.keep_latest_k));
-    const std::vector<checkpoint::Saved> saves = TRY(checkpoint::list_saves(checkpoints_));
-    last_checkpoint_ = saves.back().path.string();
+    return checkpoint::save(checkpoints_, state_.step, tensors, metadata,
+                            run_.checkpoint.keep_latest_k);
+  }
+
+  Status save() {
+    if (!leads()) return {};
+    last_checkpoint_ = TRY(write_save()).string();
     if (env_.reporter != nullptr) env_.reporter->saved(state_.step, last_checkpoint_);
     TRY(metrics_->write_save(state_.step, last_checkpoint_));
     if (run_.checkpoint.last_save_in_hf && state_.step == run_.training.steps) {
@@ -430,7 +448,7 @@ class Trainer {
 
   RunState state_;
   std::vector<std::string> changed_;
-  std::string last_checkpoint_;
+  std::string weights_from_, last_checkpoint_;
   bool interrupted_ = false;
   step::MemoryLedger expected_;
   ValidationReport validation_;

@@ -1,6 +1,8 @@
 #include "train/trainer.hpp"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -9,6 +11,7 @@
 #include "checkpoint/store.hpp"
 #include "comm/threads.hpp"
 #include "train/loaded_model.hpp"
+#include "train/run_state.hpp"
 
 namespace fivefold::train {
 namespace {
@@ -273,6 +276,80 @@ TEST_F(TrainerTest, CheckpointLoadsForUse) {
   ASSERT_TRUE(loaded) << loaded.error().message;
   EXPECT_EQ((*loaded)->step, 6);
   EXPECT_EQ(hash_of((*loaded)->parameters->values()), r.summary.weights_hash);
+}
+
+// A new run goes on from the float32 masters of a bfloat16 save, not from their rounding.
+TEST_F(TrainerTest, InitialWeightsAreTheUnroundedOnes) {
+  spec::RunSpec first = run_spec("first");
+  first.training.mixed_precision_param = "bfloat16";
+  must(first);
+  spec::RunSpec second = first;
+  second.dump_folder = (folder_ / "second").string();
+  second.checkpoint.initial_load_path = first.dump_folder;
+  second.training.steps = 1;
+  second.optimizer.lr = 1e-12;
+  second.optimizer.weight_decay = 0;
+  const Recorder r = must(second);
+  EXPECT_EQ(r.start.first_step, 1);
+  EXPECT_EQ(r.start.weights_from, newest_save(first.dump_folder).value().string());
+  const auto from = checkpoint::open_save(newest_save(first.dump_folder).value());
+  const auto to = checkpoint::open_save(newest_save(second.dump_folder).value());
+  ASSERT_TRUE(from && to);
+  double moved = 0, rounding = 0;
+  for (const auto& [name, tensor] : from->tensors()) {
+    if (!name.ends_with(".master")) continue;
+    const auto read = [&](const checkpoint::StoredTensor& t) {
+      std::vector<float> values(size_t(t.count()));
+      EXPECT_TRUE(checkpoint::read_into(t, name, View(values.data(), DType::f32, {t.count()})));
+      return values;
+    };
+    const std::vector<float> before = read(tensor), after = read(to->tensors().at(name));
+    const std::vector<float> rounded =
+        read(from->tensors().at(name.substr(0, name.size() - std::string(".master").size())));
+    for (size_t i = 0; i < before.size(); ++i) {
+      moved = std::max(moved, double(std::abs(after[i] - before[i])));
+      rounding = std::max(rounding, double(std::abs(rounded[i] - before[i])));
+    }
+  }
+  EXPECT_LT(moved, 1e-7);
+  EXPECT_GT(rounding, 1e-4);
+}
+
+// The log cannot grow: the run ends with the step saved, and goes on later from whole lines.
+TEST_F(TrainerTest, AFullDiskUnderTheLogLosesNothing) {
+  spec::RunSpec run = run_spec("full");
+  run.training.steps = 40;
+  // A long log already, so that the limit below leaves room for a save.
+  ASSERT_TRUE(make_folder(folder_ / "full"));
+  std::string past;
+  while (past.size() < 1 << 20) past += "{\"kind\": \"old\"}\n";
+  ASSERT_TRUE(write_file(folder_ / "full" / "metrics.jsonl", past));
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  Recorder recorder;
+  recorder.on_step = [&](const StepReport& report) {
+    if (report.step != 5) return;
+    rlimit tight = old;
+    tight.rlim_cur = std::filesystem::file_size(folder_ / "full" / "metrics.jsonl") + 20;
+    ::setrlimit(RLIMIT_FSIZE, &tight);
+  };
+  const Status status = go(run, recorder);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  ::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, Error::Code::io);
+  EXPECT_NE(status.error().message.find("metrics.jsonl"), std::string::npos);
+  EXPECT_NE(status.error().message.find("step 5 was saved to"), std::string::npos)
+      << status.error().message;
+  const auto lines = [&] { return read_file(folder_ / "full" / "metrics.jsonl").value(); };
+  EXPECT_TRUE(lines().ends_with("}\n")) << lines();
+  // Killed in the middle of a line.
+  ASSERT_TRUE(write_file(folder_ / "full" / "metrics.jsonl", lines() + "{\"kind\": \"st"));
+  Recorder again = must(run);
+  EXPECT_EQ(again.start.first_step, 6);
+  EXPECT_EQ(again.summary.last_step, 40);
+  EXPECT_EQ(lines().find("\"st{"), std::string::npos);
 }
 
 TEST_F(TrainerTest, RecomputationDoesNotChangeTheRun) {
