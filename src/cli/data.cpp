@@ -4,6 +4,7 @@
 
 #include "base/quantity.hpp"
 #include "cli/commands.hpp"
+#include "cli/options.hpp"
 #include "data/prepare.hpp"
 #include "data/text_source.hpp"
 
@@ -100,7 +101,7 @@ void add_data(CLI::App& app, Action& action) {
       ->check(CLI::IsMember({"megatron", "llmc"}))->capture_default_str();
   prepare->add_option("--validation-share", p->options.validation_share,
                       "Share of the text, at its end, for a second file")
-      ->check(CLI::Range(0.0, 0.9))->capture_default_str();
+      ->check(between(0, 0.9))->capture_default_str();
   prepare->callback([p, &action] { action = [p] { return prepare_command(*p); }; });
 
   CLI::App* inspect = command->add_subcommand("inspect", "Check a token file and say what is in it");

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -41,13 +42,14 @@ void add_generate(CLI::App& app, Action& action) {
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 20))->capture_default_str();
   command->add_option("--temperature", o->generate.sampling.temperature,
                       "Of the softmax; 0 takes the likeliest token")
-      ->check(CLI::Range(0.0, 100.0))->capture_default_str();
+      ->check(between(0, 100))->capture_default_str();
   command->add_option("--top-k", o->generate.sampling.top_k, "Only among the k likeliest; 0: all")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 30))->capture_default_str();
   command->add_option("--top-p", o->generate.sampling.top_p,
                       "Only among the fewest that reach this probability")
-      ->check(CLI::Range(0.0, 1.0))->capture_default_str();
+      ->check(between(0, 1))->capture_default_str();
   command->add_option("--seed", o->generate.sampling.seed, "Same seed, same text")
+      ->check(CLI::Range(int64_t{0}, std::numeric_limits<int64_t>::max()))
       ->capture_default_str();
   command->add_option("--tokenizer", o->load.tokenizer,
                       "Instead of the one that the model was trained with");

@@ -46,6 +46,15 @@ std::string unknown_command(const CLI::App& app, int argc, const char* const* ar
                      near.empty() ? "" : "; did you mean '" + near + "'?");
 }
 
+CLI::Validator between(double low, double high) {
+  const auto judge = [low, high](const std::string& text) {
+    double value = 0;
+    if (CLI::detail::lexical_cast(text, value) && low <= value && value <= high) return std::string();
+    return fmt::format("{} is not a number from {} to {}", text, low, high);
+  };
+  return CLI::Validator(judge, fmt::format("FLOAT in [{} - {}]", low, high));
+}
+
 Status perform(const std::function<Status()>& action) {
   try {
     return action();

@@ -22,6 +22,9 @@ Status perform(const std::function<Status()>& action);
 // Gives closed standard streams /dev/null, so that no file of ours gets their numbers.
 void open_standard_streams();
 
+// CLI::Range lets NaN pass.
+CLI::Validator between(double low, double high);
+
 // Threads for each of `ranks` ranks on this machine when nothing else is said.
 int default_threads(int ranks);
 

@@ -32,19 +32,19 @@ class FileLoader final : public Loader {
     }
   }
 
-  Status add_source(TokenFile file, double weight, double validation_share) {
+  Status add_source(TokenFile file, const spec::DataSource& source, double validation_share) {
     files_.push_back(std::make_unique<TokenFile>(std::move(file)));
-    const SplitRanges ranges = TRY(split_tail(*files_.back(), validation_share, seq_len_));
-    TRY(add_part(Split::train, ranges.train, weight));
+    const SplitRanges ranges = TRY(split_tail(*files_.back(), source.path, validation_share, seq_len_));
+    TRY(add_part(Split::train, source.path, ranges.train, source.weight));
     if (ranges.validation.tokens() == 0) return {};
-    return add_part(Split::validation, ranges.validation,
+    return add_part(Split::validation, source.path, ranges.validation,
                     double(ranges.validation.samples(seq_len_)));
   }
 
-  Status add_validation(TokenFile file) {
+  Status add_validation(TokenFile file, const std::string& name) {
     files_.push_back(std::make_unique<TokenFile>(std::move(file)));
     const TokenRange all{0, files_.back()->tokens()};
-    return add_part(Split::validation, all, double(all.samples(seq_len_)));
+    return add_part(Split::validation, name, all, double(all.samples(seq_len_)));
   }
 
   // Once all sources are there. Validation is mixed by size, so that an epoch of it is everything
@@ -73,15 +73,14 @@ class FileLoader final : public Loader {
   const Tokenizer& tokenizer() const override { return *tokenizer_; }
 
  private:
-  Status add_part(Split split, TokenRange range, double weight) {
-    const TokenFile* file = files_.back().get();
+  Status add_part(Split split, const std::string& name, TokenRange range, double weight) {
     if (range.samples(seq_len_) == 0) {
       return invalid_input(
           "{}: {} tokens are fewer than one sequence of {}; give more text or a smaller "
           "training.seq_len",
-          file->path().string(), range.tokens(), seq_len_ + 1);
+          name, range.tokens(), seq_len_ + 1);
     }
-    parts_[size_t(split)].push_back({file, range, weight});
+    parts_[size_t(split)].push_back({files_.back().get(), range, weight});
     return {};
   }
 
@@ -197,14 +196,14 @@ Result<std::unique_ptr<Loader>> open_loader(const spec::RunSpec& run,
   const double share = own_validation ? 0 : run.data.validation_share;
   for (const spec::DataSource& source : run.data.sources) {
     TokenFile file = TRY(open_source(source, words, run.model.vocab_size, cache_folder));
-    TRY(loader->add_source(std::move(file), source.weight, share));
+    TRY(loader->add_source(std::move(file), source, share));
   }
   if (own_validation) {
     spec::DataSource source = run.data.sources.front();  // its keys; format by the path
     source.path = run.data.validation_path;
     source.format = "auto";
     TokenFile file = TRY(open_source(source, words, run.model.vocab_size, cache_folder));
-    TRY(loader->add_validation(std::move(file)));
+    TRY(loader->add_validation(std::move(file), source.path));
   }
   loader->mix();
   return loader;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <set>
 
 #include "base/random.hpp"
@@ -181,6 +182,21 @@ TEST_F(LoaderTest, text_is_tokenised_once_and_again_when_it_changes) {
   EXPECT_EQ(entries(), 2);
 }
 
+TEST_F(LoaderTest, a_spoilt_cache_is_made_again) {
+  const std::string path = folder_.write("a.txt", some_text(500, 3));
+  const std::string text = open(run_on(path))->text(Split::train).value();
+  int spoilt = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(cache())) {
+    if (entry.path().extension() != ".bin") continue;
+    std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(20);
+    file.write("\xff\x7f\xff\x7f", 4);
+    ++spoilt;
+  }
+  ASSERT_EQ(spoilt, 1);
+  EXPECT_EQ(open(run_on(path))->text(Split::train).value(), text);
+}
+
 TEST_F(LoaderTest, refuses_bad_input_with_a_word) {
   folder_.write("empty.txt", "");
   folder_.write("short.txt", "tiny");
@@ -194,7 +210,7 @@ TEST_F(LoaderTest, refuses_bad_input_with_a_word) {
     const char* says;
   } cases[] = {{"none.txt", "no such file"},
                {"empty.txt", "is empty"},
-               {"short.txt", "too few"},
+               {"short.txt", "short.txt: 5 tokens are too few"},
                {"t", "no text in this folder"},
                {"t.gz", "unpack"},
                {"bad.jsonl", "bad.jsonl:2: not JSON"},

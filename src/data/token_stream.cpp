@@ -5,9 +5,9 @@
 
 namespace fivefold::data {
 
-Result<SplitRanges> split_tail(const TokenFile& file, double share, int64_t seq_len) {
+Result<SplitRanges> split_tail(const TokenFile& file, const std::string& name, double share,
+                               int64_t seq_len) {
   const int64_t all = file.tokens();
-  const std::string name = file.path().string();
   if (share <= 0) return SplitRanges{{0, all}, {all, all}};
   const int64_t least = seq_len + 1;
   if (all < 2 * least) {

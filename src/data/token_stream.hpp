@@ -24,8 +24,10 @@ struct SplitRanges {
 };
 // Cuts the tail of about `share` of the tokens off for validation: between two documents, nearest
 // to the share, so that both sides hold a sample; if there is no such place, within a document.
-// Errors   invalid_input: too few tokens for a sample on both sides.
-Result<SplitRanges> split_tail(const TokenFile& file, double share, int64_t seq_len);
+// Errors   invalid_input, under the name that the user gave the text: too few tokens for a sample on
+//          both sides.
+Result<SplitRanges> split_tail(const TokenFile& file, const std::string& name, double share,
+                               int64_t seq_len);
 
 struct MaskOptions {
   bool pack_documents = true, mask_document_borders = true;
