@@ -298,9 +298,9 @@ TEST_F(TrainerTest, InitialWeightsAreTheUnroundedOnes) {
   double moved = 0, rounding = 0;
   for (const auto& [name, tensor] : from->tensors()) {
     if (!name.ends_with(".master")) continue;
-    const auto read = [&](const checkpoint::StoredTensor& t) {
+    const auto read = [&, master = name](const checkpoint::StoredTensor& t) {
       std::vector<float> values(size_t(t.count()));
-      EXPECT_TRUE(checkpoint::read_into(t, name, View(values.data(), DType::f32, {t.count()})));
+      EXPECT_TRUE(checkpoint::read_into(t, master, View(values.data(), DType::f32, {t.count()})));
       return values;
     };
     const std::vector<float> before = read(tensor), after = read(to->tensors().at(name));
